@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Sequence
+from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from statistics import fmean
@@ -17,7 +18,7 @@ import answers_series
 import answers_stored
 import table
 
-from benchctl.analysis.compare import Comparison, Verdict, compare
+from benchctl.analysis.compare import Comparison, compare
 from benchctl.analysis.families import holm
 from benchctl.analysis.statistics import spread
 from benchctl.analysis.stopping import is_known_to
@@ -27,7 +28,6 @@ from benchctl.metrics import Vocabulary
 EXPERIMENTS = 10_000
 TABLES = 1_000
 FIGURES = 54
-SEEN = (Verdict.BETTER, Verdict.WORSE, Verdict.DIFFERENT)
 
 
 def main() -> None:
@@ -84,6 +84,18 @@ def _verdicts() -> None:
             false = sum(any(_seen(_compared(rng, counts, draw=draw))) for _ in range(TABLES))
             what = f"n = {counts[0]} and {counts[1]}, {name}: any false verdict"
             table.row(what, false / TABLES * 100, 6, "%")
+    for n, share in ((2, 0.05), (2, 0.1), (2, 0.15), (3, 0.15)):
+        rng = random.Random(n)
+        draw = partial(_disturbed, share)
+        false = sum(any(_seen(_compared(rng, (n, n), draw=draw))) for _ in range(TABLES))
+        what = f"n = {n}, {share:.0%} of trials at half rate: any false verdict"
+        table.row(what, false / TABLES * 100, 5, "%")
+    for n, change, least in ((2, 20, 70), (3, 20, 98), (5, 10, 88)):
+        rng = random.Random(n)
+        draw = partial(_disturbed, 0)
+        found = fmean(_seen(_compared(rng, (n, n), change, draw))[0] for _ in range(TABLES))
+        what = f"n = {n}, variation 3 %, one changed by {change} %: it is named"
+        table.row(what, found * 100, least, "%", at_least=True)
     for n, shift in ((5, 6), (3, 12), (2, 12)):
         rng = random.Random(6)
         pairs = [_compared(rng, (n, n), shift) for _ in range(TABLES // 4)]
@@ -97,7 +109,7 @@ def _verdicts() -> None:
 
 
 def _seen(compared: Sequence[Comparison]) -> list[bool]:
-    return [one.verdict in SEEN for one in compared]
+    return [one.verdict.is_certain for one in compared]
 
 
 def _named_by_welch(compared: Sequence[Comparison]) -> bool:
@@ -108,6 +120,11 @@ def _named_by_welch(compared: Sequence[Comparison]) -> bool:
 
 def _normal(rng: random.Random) -> float:
     return rng.gauss(100, 1)
+
+
+def _disturbed(share: float, rng: random.Random) -> float:
+    """Return the rate of a trial on a machine that others use, too."""
+    return rng.gauss(100, 3) * (0.5 if rng.random() < share else 1)
 
 
 def _lognormal(rng: random.Random) -> float:

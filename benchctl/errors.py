@@ -104,6 +104,12 @@ class StoreError(BenchctlError):
     exit_code = 4
 
 
+class NoStoreError(StoreError):
+    """The store that the user chose is not there, or is no store."""
+
+    exit_code = 2
+
+
 class StoreBusyError(StoreError):
     """Another program is locking the store."""
 
@@ -120,6 +126,10 @@ class LabError(BenchctlError):
     """The lab cannot be built here, or a link does not keep its promise."""
 
     exit_code = 3
+
+
+class LabKilledError(LabError):
+    """The keeper of the lab was killed while it built it; the next lab may stand."""
 
 
 class HookError(BenchctlError):

@@ -9,7 +9,7 @@ Quantities are in SI base units: seconds, bits per second, bytes, ratios. Names 
 from __future__ import annotations
 
 from collections.abc import Collection, Container, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
 
@@ -153,6 +153,8 @@ METRICS: Mapping[str, Metric] = _metrics(
     Metric("packets_sent", "packets sent", Fold.COUNT),
     Metric("packets_received", "packets received, duplicates not counted", Fold.COUNT),
     Metric("packets_lost", "packets that did not arrive", Fold.COUNT, "lower"),
+    Metric("packets_unaccounted", "packets sent that were neither received nor counted as lost,"
+           " such as those on their way when the receiver ended", Fold.COUNT, "lower"),
     Metric("packets_duplicated", "packets that arrived more than once", Fold.COUNT, "lower"),
     Metric("packets_reordered", "packets that arrived after a later one (RFC 4737)",
            Fold.COUNT, "lower"),
@@ -179,6 +181,14 @@ METRICS: Mapping[str, Metric] = _metrics(
     Metric("path_mtu_bytes", "path MTU as the kernel knows it (tcpi_pmtu)", Fold.DISTRIBUTION),
     Metric("reordering", "the sender's reordering degree, in segments (tcpi_reordering)",
            Fold.DISTRIBUTION),
+    Metric("loss_events_least", "least number of TCP's loss events, each of them all that is lost"
+           " within a round trip (RFC 5348, 5.2): recoveries and timeouts of the sender's kernel,"
+           " else by the intervals with segments sent again", Fold.COUNT, "lower"),
+    Metric("loss_events_most", "greatest number of TCP's loss events; the least one, if the kernel"
+           " of the sender sent nothing else again", Fold.COUNT, "lower"),
+    Metric("receiver_drops", "packets dropped at the receiving host because the socket buffer was"
+           " full (SK_MEMINFO_DROPS; else UdpRcvbufErrors, if no other flow receives there)",
+           Fold.COUNT, "lower"),
     Metric("cpu_client_ratio", "CPU time of the client process per second; 1 is one core",
            Fold.VALUE, "lower"),
     Metric("cpu_server_ratio", "CPU time of the server process per second; 1 is one core",
@@ -282,16 +292,31 @@ class Sample(Struct, frozen=True):
     omitted: bool = False
 
 
+class Breach(Struct, frozen=True):
+    """A law that a figure breaks, and in words how: ``received 834 of 739 sent``."""
+
+    law: str
+    words: str
+
+
 @dataclass(frozen=True, slots=True)
 class Summary:
     """The tool's own final figures for one direction.
 
     A value may be a distribution: a mapping with some of ``min``, ``mean``, ``median``, ``p95``,
-    ``max``.
+    ``max``. All figures are those that the tool reported, also wrong ones. A backend that knows a
+    figure to be wrong names it in ``broken``; what the tool's other figures give for it is in
+    ``instead``, by the same name. Without that, what the other end reports or the samples give
+    takes its place, if they have the metric. ``resolution`` is the step in which a figure is known,
+    in its unit: a receiver that counts whole blocks of 128 KiB in 3 s knows its ``throughput_bps``
+    in steps of 349,525.
     """
 
     metrics: Mapping[str, float | Mapping[str, float]]
     direction: Direction = Direction.SEND
+    broken: Mapping[str, Breach] = field(default_factory=dict)
+    instead: Mapping[str, float] = field(default_factory=dict)
+    resolution: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,10 +22,11 @@ LIKE_IN_ASCII: Mapping[str, str] = {
 
 # C0, DEL and C1 (ECMA-48); marks of direction (UAX #9, table 2) and other characters without a
 # shape (category Cf), but for the joiners, which scripts and emoji need; separators of lines and
-# paragraphs; halves of surrogate pairs, which stand for bytes of a file name that are no UTF-8.
+# paragraphs; halves of surrogate pairs, which stand for bytes of a file name that are no UTF-8;
+# what is no character, and not allowed in XML 1.0 (2.2).
 _HIDDEN = (
     "\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e"
-    "\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f"
+    "\u2060-\u206f\ufeff\ufff9-\ufffb\ufffe\uffff\ud800-\udfff\U000e0000-\U000e007f"
 )
 _IN_LINE = re.compile(f"[\t\n\r{_HIDDEN}]")
 _IN_LINES = re.compile(f"\r(?!\n)|[{_HIDDEN}]")

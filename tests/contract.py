@@ -12,6 +12,10 @@ TOOL = Tool("1.0")
 class BundledContract(BackendContract):
     """The contract with a port that nothing else takes."""
 
+    def test_a_flow_on_loopback_measures_in_each_direction(self, port):
+        self.port = port
+        super().test_a_flow_on_loopback_measures_in_each_direction()
+
     def test_no_process_stays(self, port):
         self.port = port
         super().test_no_process_stays()

@@ -8,6 +8,9 @@ Welch's degrees of freedom are estimated, too well for verdicts on unequal numbe
 equal figures with 3 and 10 repeats, 15 % of tables had one. So p then has the degrees of the run
 with fewer repeats, which never exaggerates (Mickey and Brown, Annals of Mathematical Statistics 37,
 1966).
+
+Where repeats are a mixture, as on shared machines, all repeats of a figure in one run may be
+disturbed: with share^n for n repeats. p includes this chance.
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ from typing import Any, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from benchctl.analysis.borrowing import Scatter, borrowed
+from benchctl.analysis.borrowing import Scatter, Usual, borrowed, disturbed_share, usual_of
 from benchctl.analysis.distributions import t975, t_quantile, t_two_sided
 from benchctl.analysis.families import Correction, holm
 from benchctl.analysis.statistics import variance
@@ -34,6 +37,9 @@ ERROR = 0.05
 # The chance to find a difference of the size seen, with the repeats that are recommended.
 POWER = 0.8
 MOST_REPEATS = 1000
+# Usual differences of two repeats by which means are apart: of equal figures with two repeats, 5 in
+# 100,000 are by chance.
+APART = 4 / math.sqrt(2)
 # With numbers of repeats that differ by more, a difference of skewed figures is skewed itself, and
 # degrees that are borrowed make it look too certain.
 ALIKE = 2
@@ -50,7 +56,16 @@ class Verdict(StrEnum):
     DIFFERENT = "different"
     """A different value of a metric for which neither higher nor lower is better."""
     SAME = "no difference seen"
+    APART = "apart"
+    """Far apart, but not certain: too few repeats among so many figures."""
+    VARYING = "too few repeats"
+    """Too few for figures that vary like these: all of one run may be disturbed."""
     FEW = "too little data"
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether it names a difference."""
+        return self in (Verdict.BETTER, Verdict.WORSE, Verdict.DIFFERENT)
 
 
 class Comparison(Struct, frozen=True):
@@ -60,9 +75,11 @@ class Comparison(Struct, frozen=True):
     that of a; ``low`` and ``high`` bound it with 95 % confidence, None with too few repeats. ``p``
     is the chance of such a difference without a true one, for this figure alone; ``adjusted`` for a
     family of as many figures as ``family``. ``borrows`` is whether other points support the
-    variance. ``effect`` is the difference in standard deviations of a repeat; ``repeats_needed``
-    are those in either run that would show it, if these did not. ``valid`` is whether the labs of
-    both runs kept their promises.
+    variance, ``borrowed`` what it is then. ``effect`` is the difference in standard deviations of a
+    repeat; ``repeats_needed`` are those in either run that would show it, if these did not.
+    ``disturbed`` is the share of trials that are far from the others of their figure, over the
+    family. ``same_within`` is the share of A that a difference was shown to be less than, if that
+    was a question. ``valid`` is whether the labs of both runs kept their promises.
     """
 
     point: Mapping[str, Any]
@@ -82,6 +99,9 @@ class Comparison(Struct, frozen=True):
     borrows: bool = False
     effect: float | None = None
     repeats_needed: int | None = None
+    disturbed: float = 0.0
+    borrowed: Scatter | None = None
+    same_within: float | None = None
 
     @property
     def mean_a(self) -> float | None:
@@ -140,9 +160,14 @@ def compare_all(
     for family in (
         [one for is_shown, one in tested if is_shown is wanted] for wanted in (True, False)
     ):
+        plain = correction([one.p for one in family if one.p is not None])
+        usual = {id(one.usual): one.usual for one in family if one.usual is not None}
+        share = disturbed_share(usual.values())
+        for one in family:
+            one.disturb(share)
         corrected = correction([one.p for one in family if one.p is not None])
-        for one, adjusted in zip(family, corrected, strict=True):
-            one.family, one.adjusted = len(family), adjusted
+        for one, without, adjusted in zip(family, plain, corrected, strict=True):
+            one.family, one.undisturbed, one.adjusted = len(family), without, adjusted
     return [[one.compared(vocabulary) for one in pairs] for pairs in compared]
 
 
@@ -175,8 +200,12 @@ class _Pair:
         self.high: float | None = None
         self.p: float | None = None
         self.adjusted: float | None = None
+        self.undisturbed: float | None = None
+        """As adjusted, if no trial was disturbed."""
         self.family = 0
         self.borrows = False
+        self.usual: Usual | None = None
+        self.disturbed = 0.0
         self.scatter = self._own()
         if self.scatter is not None and self.difference is not None:
             self._test()
@@ -196,7 +225,7 @@ class _Pair:
             return
         assert self.difference is not None
         self.low, self.high = found
-        parts, degrees = _welch(self.a, self.b)
+        parts, degrees = welch(self.a, self.b)
         if len(self.a) != len(self.b):
             degrees = min(len(self.a), len(self.b)) - 1
         if parts:
@@ -216,21 +245,43 @@ class _Pair:
         self.p = t_two_sided(self.difference / error, scatter.degrees)
         self.scatter, self.borrows = scatter, True
 
+    def disturb(self, share: float) -> None:
+        """Add the chance that all repeats of one of the runs are disturbed."""
+        assert self.p is not None
+        self.disturbed = share
+        self.p = min(1.0, self.p + share ** len(self.a) + share ** len(self.b))
+
+    def _judge(self, better: str) -> Verdict:
+        """Return the verdict; without one, whether the runs are apart all the same."""
+        verdict = judge(self.difference, self.adjusted, better)
+        if verdict is not Verdict.SAME:
+            return verdict
+        assert self.undisturbed is not None
+        if self.undisturbed <= ERROR:
+            return Verdict.VARYING
+        return Verdict.APART if self._is_apart() else verdict
+
+    def _is_apart(self) -> bool:
+        """Return whether the interval excludes none, by far more than such figures usually vary."""
+        if self.low is None or self.high is None or self.low <= 0 <= self.high:
+            return False
+        return self.usual is None or self.usual.distance(fmean(self.a), fmean(self.b)) >= APART
+
     def compared(self, vocabulary: Vocabulary) -> Comparison:
         """Return the comparison, when all of its family are corrected."""
         row = self.row
         one = Comparison(
             row.point, row.flow, row.direction, row.metric, self.a, self.b, self.difference,
-            self.low, self.high,
-            judge(self.difference, self.adjusted, vocabulary.describe(row.metric).better),
-            self.valid, self.p, self.adjusted, self.family, self.borrows,
+            self.low, self.high, self._judge(vocabulary.describe(row.metric).better),
+            self.valid, self.p, self.adjusted, self.family, self.borrows, disturbed=self.disturbed,
+            borrowed=self.scatter if self.borrows else None,
         )  # fmt: skip
         if self.scatter is None or not self.scatter.variance or self.difference is None:
             return one
         effect = self.difference / math.sqrt(self.scatter.variance)
         needed = None
-        if one.verdict in (Verdict.SAME, Verdict.FEW):
-            needed = repeats_needed(effect, max(1, self.family))
+        if not one.verdict.is_certain:
+            needed = repeats_needed(effect, max(1, self.family), self.disturbed)
         # Hedges corrects the bias of few degrees (Journal of Educational Statistics 6, 1981).
         fair = 1 - 3 / (4 * self.scatter.degrees - 1)
         return replace(one, effect=effect * fair, repeats_needed=needed)
@@ -244,6 +295,9 @@ def _borrow(pairs: Sequence[_Pair]) -> None:
             key = (one.row.flow, one.row.direction, one.row.metric)
             groups.setdefault(key, []).append(one)
     for group in groups.values():
+        usual = usual_of([values for one in group for values in (one.a, one.b)])
+        for one in group:
+            one.usual = usual
         levels = [fmean([*one.a, *one.b]) for one in group]
         shared = borrowed([one.scatter for one in group if one.scatter is not None], levels)
         for one, scatter in zip(group, shared, strict=bool(shared)):
@@ -251,19 +305,21 @@ def _borrow(pairs: Sequence[_Pair]) -> None:
                 one.borrow(scatter)
 
 
-def repeats_needed(effect: float, family: int) -> int | None:
+def repeats_needed(effect: float, family: int, disturbed: float = 0.0) -> int | None:
     """Return how many repeats would show a difference of this many standard deviations.
 
-    In either run, with a chance of 80 %, and after correction for a family; None for more than
-    1000. By the t quantiles of both errors (Cohen, Statistical Power Analysis, 2.4).
+    In either run, with a chance of 80 %, and after correction for a family, where this share of
+    trials is disturbed; None for more than 1000. By the t quantiles of both errors (Cohen,
+    Statistical Power Analysis, 2.4).
     """
-    level = 1 - ERROR / family / 2
 
     def suffices(n: int) -> bool:
         degrees = 2 * n - 2
-        return abs(effect) * math.sqrt(n / 2) >= t_quantile(level, degrees) + t_quantile(
-            POWER, degrees
-        )
+        level = 1 - (ERROR / family / 2 - disturbed**n)
+        if level >= 1:
+            return False
+        quantiles = t_quantile(level, degrees) + t_quantile(POWER, degrees)
+        return abs(effect) * math.sqrt(n / 2) >= quantiles
 
     if not effect or not suffices(MOST_REPEATS):
         return None
@@ -275,17 +331,22 @@ def comparison_key(row: SummaryRow | Comparison) -> tuple[Any, ...]:
     return point_key(row.point), row.flow, row.direction, row.metric
 
 
-def welch_interval(a: Sequence[float], b: Sequence[float]) -> tuple[float, float] | None:
-    """Return the 95 % interval of mean(b) - mean(a); None with fewer than two values in either."""
+def welch_interval(
+    a: Sequence[float], b: Sequence[float], level: float = 0.975
+) -> tuple[float, float] | None:
+    """Return the 95 % interval of mean(b) - mean(a); None with fewer than two values in either.
+
+    With another ``level``, each end of it has this confidence.
+    """
     if min(len(a), len(b)) < 2:
         return None
     difference = fmean(b) - fmean(a)
-    squared, degrees = _welch(a, b)
-    half = t975(degrees) * math.sqrt(squared)
+    squared, degrees = welch(a, b)
+    half = t_quantile(level, degrees) * math.sqrt(squared)
     return difference - half, difference + half
 
 
-def _welch(a: Sequence[float], b: Sequence[float]) -> tuple[float, int]:
+def welch(a: Sequence[float], b: Sequence[float]) -> tuple[float, int]:
     """Return the squared standard error of a difference of means, and its degrees of freedom.
 
     The degrees (Welch and Satterthwaite) are rounded down, to the wider interval.

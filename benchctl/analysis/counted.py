@@ -6,7 +6,7 @@ import math
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from itertools import accumulate
+from itertools import accumulate, repeat
 from typing import overload
 
 # Of a delay in microseconds, as kernels report it, these are all that there are within 8 ms.
@@ -27,7 +27,7 @@ class Counted(Sequence[float]):
         self._most = most
         self._bits: int | None = None
         self._counts: Counter[float] = Counter()
-        self._total = 0.0
+        self._total = self._weight = 0.0
         self._count = 0
         self._least, self._greatest = math.inf, -math.inf
         self._values: Sequence[float] | None = None
@@ -41,15 +41,25 @@ class Counted(Sequence[float]):
 
     @property
     def mean(self) -> float:
-        """The mean of at least one sample."""
-        return self._total / self._count
+        """The mean of at least one sample, by their weights."""
+        return self._total / self._weight
 
-    def extend(self, samples: Iterable[float]) -> None:
-        """Take more samples, but for those that are not finite."""
-        new = [*filter(math.isfinite, samples)]
-        if not new:
+    def extend(self, samples: Iterable[float], weights: Iterable[float] = repeat(1.0)) -> None:
+        """Take more samples, but for those that are not finite.
+
+        A rate weighs as long as its interval is: a short last one hardly counts in the mean. Ranks
+        are of samples.
+        """
+        pairs = [
+            (value, weight)
+            for value, weight in zip(samples, weights, strict=False)
+            if math.isfinite(value)
+        ]
+        if not pairs:
             return
-        self._total += math.fsum(new)
+        new = [value for value, _ in pairs]
+        self._total += math.fsum(value * weight for value, weight in pairs)
+        self._weight += math.fsum(weight for _, weight in pairs)
         self._count += len(new)
         self._least = min(self._least, *new)
         self._greatest = max(self._greatest, *new)

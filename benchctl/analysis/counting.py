@@ -5,23 +5,41 @@ The readings are those of `benchctl.hosts.counters`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+import math
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, NamedTuple
 
-from benchctl.run.record import CpuUse, HostCounters, InterfaceCounters
+from benchctl.analysis.results import FlowReport, protocol_of
+from benchctl.metrics import Direction
+from benchctl.run.record import CpuUse, HostCounters, InterfaceCounters, RecordedFlow
 
 BUSY_RATIO = 0.95
 """A processor with more is the limit, or nearly: what is left is the time between two tasks."""
 STRAY_PER_S = 1.0
 """Frames of protocols that a host does not speak count as dropped when received (net/core/dev.c,
 __netif_receive_skb_core): switches send such, as LLDP, by less than one a second."""
-DROPS = {
-    "udp_receive_buffer_errors": "UDP datagrams at full receive buffers",
-    "udp_send_buffer_errors": "UDP datagrams at full send buffers",
-    "tcp_segments_dropped": "TCP segments at full receive buffers",
-    "tcp_connections_dropped": "TCP connections at full listen queues",
-}
-"""The counts of what a host itself drops, in words; beside that of its processors' input queues."""
+
+
+class Drop(NamedTuple):
+    """A count of what a host itself drops, in words.
+
+    It counts where a flow of this protocol has data or a server there: at its sender, its receiver,
+    or its far end.
+    """
+
+    counter: str
+    words: str
+    protocol: str
+    end: str
+
+
+DROPS = (
+    Drop("udp_receive_buffer_errors", "UDP datagrams at full receive buffers", "udp", "receiver"),
+    Drop("udp_send_buffer_errors", "UDP datagrams at full send buffers", "udp", "sender"),
+    Drop("tcp_segments_dropped", "TCP segments at full receive buffers", "tcp", "receiver"),
+    Drop("tcp_connections_dropped", "TCP connections at full listen queues", "", "server"),
+)
+"""What hosts drop; beside that of their processors' input queues."""
 _WORD = 1 << 32
 
 
@@ -45,9 +63,19 @@ def between(before: Mapping[str, Any], after: Mapping[str, Any]) -> HostCounters
     )
 
 
-def drops(counted: HostCounters) -> dict[str, int]:
-    """Return what a host itself dropped, by where that was, in words."""
-    found = {words: counted.counts.get(name, 0) for name, words in DROPS.items()}
+def drops(counted: HostCounters, host: str, flows: Sequence[FlowReport]) -> dict[str, int]:
+    """Return what a host itself dropped, by where that was, in words.
+
+    Only what can have been of the ``flows`` of its trial: of a protocol that they use at this end,
+    and no more datagrams than they lost.
+    """
+    found = {}
+    for drop in DROPS:
+        own = [one for one in flows if host in _hosts_of(one.flow, drop)]
+        count = counted.counts.get(drop.counter, 0) if own else 0
+        if drop.counter == "udp_receive_buffer_errors" and count:
+            count = min(count, round(_lost_towards(host, own, count)))
+        found[drop.words] = count
     for name, one in counted.interfaces.items():
         stray = STRAY_PER_S * counted.lasted_s
         found[f"packets received by {name}"] = one.rx_dropped if one.rx_dropped > stray else 0
@@ -59,6 +87,33 @@ def drops(counted: HostCounters) -> dict[str, int]:
 def is_busy(cpu: CpuUse) -> bool:
     """Return whether a processor of a host had hardly any time left."""
     return cpu.busiest_ratio > BUSY_RATIO
+
+
+def _hosts_of(flow: RecordedFlow, drop: Drop) -> Collection[str]:
+    """Return the hosts where a flow may be what a count is of."""
+    if drop.end == "server":
+        return [flow.target]
+    if protocol_of(flow) not in ("", drop.protocol):
+        return []
+    return [ends[drop.end == "receiver"] for ends in _ends_of(flow, flow.direction)]
+
+
+def _ends_of(flow: RecordedFlow, direction: str) -> list[tuple[str, str]]:
+    """Return the hosts that send and receive in a direction: both do where it is not one way."""
+    there, back = (flow.source, flow.target), (flow.target, flow.source)
+    one_way = {str(Direction.SEND): [there], str(Direction.RECEIVE): [back]}
+    return one_way.get(direction, [there, back])
+
+
+def _lost_towards(host: str, flows: Sequence[FlowReport], otherwise: int) -> float:
+    """Return how many datagrams flows lost on their way to a host; unknown is ``otherwise``."""
+    lost = [
+        figure.value
+        for one in flows
+        for (direction, metric), figure in one.figures.items()
+        if metric == "packets_lost" and host in [to for _, to in _ends_of(one.flow, direction)]
+    ]
+    return math.fsum(lost) if lost else otherwise
 
 
 def _grown(before: Sequence[int], after: Sequence[int]) -> list[int]:

@@ -7,12 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby, pairwise
 from statistics import fmean, median
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from benchctl.analysis.distributions import beta_share
 from benchctl.analysis.figures import FlowFold, MetricSeries
 from benchctl.analysis.regular import Regular, rates_of
-from benchctl.analysis.steps import FALSE_ALARMS, LEAST_SERIES, find_steps
+from benchctl.analysis.steps import FALSE_ALARMS, LEAST_LEVEL, LEAST_SERIES, Step, find_steps
 from benchctl.analysis.transform import smooth_length, transform
 from benchctl.metrics import Fold, Vocabulary
 from benchctl.run.record import FlowEvent, Happening
@@ -21,6 +22,8 @@ from benchctl.run.record import FlowEvent, Happening
 LEAST_CHANGE = 0.1
 # Slow start takes some round trips; a plateau that is worth a name lasts longer.
 LEAST_PLATEAU_S = 2.0
+# Growing by half in each round trip of 0.2 s, 10 segments become 1 Gbit/s in 4 s.
+MOST_START_S = 5.0
 # Below this share of the median rate nothing moves but what was on its way.
 STALLED = 0.01
 LEAST_STALL_S = 1.0
@@ -56,7 +59,7 @@ def find_events(rate: Regular, direction: str = "", metric: str = "") -> Iterato
         )  # fmt: skip
     # Without what stood still, only a difference of the levels around a stall is a step.
     still = {index for begin, end in stalls for index in range(begin, end)}
-    moving = [index for index in range(len(rate.values)) if index not in still]
+    moving = [index for index in range(_start(rate), len(rate.values)) if index not in still]
     values = [rate.values[index] for index in moving]
     if swing := _swing(values):
         samples, confidence = swing
@@ -69,18 +72,96 @@ def find_events(rate: Regular, direction: str = "", metric: str = "") -> Iterato
         )  # fmt: skip
         return
     risen = True
-    for step in find_steps(values):
-        if abs(step.after - step.before) < LEAST_CHANGE * max(step.before, step.after):
-            continue
-        at_s = rate.time_s(moving[step.at])
-        up = step.after > step.before
+    for change in _changes(values, rate.step_s):
+        up = change.after > change.before
         kind = Happening.DROP if not up else Happening.RAMP_UP if risen else Happening.RECOVERY
         risen = risen and up
-        if kind is Happening.RAMP_UP and at_s - rate.start_s < LEAST_PLATEAU_S:
+        if kind is Happening.RAMP_UP and not change.from_plateau:
             continue
+        at_s = rate.time_s(moving[change.at])
         yield FlowEvent(
-            direction, metric, kind, at_s, None, step.before, step.after, step.confidence
+            direction, metric, kind, at_s, None, change.before, change.after, change.confidence
         )
+
+
+class _Change(Struct, frozen=True):
+    """Steps in one direction without a plateau between them, and whether one was before them.
+
+    ``at`` is the first sample of the change, ``end`` that of its last step.
+    """
+
+    at: int
+    end: int
+    before: float
+    after: float
+    confidence: float
+    from_plateau: bool
+
+    @property
+    def matters(self) -> bool:
+        return abs(self.after - self.before) >= LEAST_CHANGE * max(self.before, self.after)
+
+    def and_then(self, step: Step) -> _Change:
+        at = self.at if self.matters else step.at
+        confidence = max(self.confidence, step.confidence)
+        return replace(self, at=at, end=step.at, after=step.after, confidence=confidence)
+
+
+def _changes(values: Sequence[float], step_s: float) -> Iterator[_Change]:
+    """Yield the changes of level that matter."""
+    least = LEAST_PLATEAU_S / step_s * (1 - 1e-6)
+    runs = [list(run) for _, run in groupby(find_steps(values), key=_rises)]
+    turns = [*(run[0].at for run in runs[1:]), len(values)]
+    begin = 0
+    for run, turn in zip(runs, turns, strict=False):
+        last: _Change | None = None
+        for step in run:
+            since = last.end if last else begin
+            long_enough = step.at - since >= least
+            plateau = long_enough and _is_level(values, since, step.at, turn, rises=_rises(step))
+            if last and not plateau:
+                last = last.and_then(step)
+                continue
+            if last and last.matters:
+                yield last
+                begin = last.end
+            last = _Change(step.at, step.at, step.before, step.after, step.confidence, plateau)
+        if last and last.matters:
+            yield last
+            begin = last.end
+
+
+def _rises(step: Step) -> bool:
+    return step.after > step.before
+
+
+def _is_level(values: Sequence[float], begin: int, at: int, turn: int, *, rises: bool) -> bool:
+    """Return whether the samples before a step are no part of the climb or fall after it.
+
+    From the first to the last third of its time, an even climb, by sums or by factors, grows by two
+    thirds of what it grows by to the time as long that follows. Half of that is too much here.
+    """
+    third = (at - begin) // 3
+    if not third:
+        return False
+    first, last = median(values[begin : begin + third]), median(values[at - third : at])
+    before, after = median(values[begin:at]), median(values[at : min(2 * at - begin, turn)])
+    moved, follows = last * last * before, first * first * after
+    return moved < follows if rises else moved > follows
+
+
+def _start(rate: Regular) -> int:
+    """Return the index of the first sample that does not grow any more.
+
+    Slow start is neither a level nor noise: every sample of it is below those of the next seconds.
+    """
+    values = rate.values
+    ahead = max(LEAST_LEVEL, round(LEAST_PLATEAU_S / rate.step_s))
+    most = min(math.ceil(MOST_START_S / rate.step_s), len(values) - ahead)
+    for at in range(most):
+        if values[at] >= (1 - LEAST_CHANGE) * median(values[at + 1 : at + 1 + ahead]):
+            return at
+    return max(most, 0)
 
 
 def _stalls(rate: Regular) -> Iterator[tuple[int, int]]:

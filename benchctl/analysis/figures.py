@@ -11,8 +11,10 @@ from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean
 
+from msgspec.structs import replace
+
 from benchctl.analysis.statistics import quantile
-from benchctl.metrics import Fold, Metric, Sample, Summary, Vocabulary
+from benchctl.metrics import Aspect, Fold, Metric, Sample, Summary, Vocabulary, of_aspect
 from benchctl.run.record import Figure, Figures
 
 # Above this, the tool's own figure and ours contradict each other, and the user is warned.
@@ -59,6 +61,9 @@ class FlowFold:
         self._series: dict[tuple[str, str, str], MetricSeries] = {}
         self._of_streams: dict[int, dict[str, MetricSeries]] = {}
         self._told: dict[tuple[str, str], Figure] = {}
+        self._far: dict[tuple[str, str], Figure] = {}
+        """What the tool reported of the same figures a second time: at its other end."""
+        self._instead: dict[tuple[str, str], Figure] = {}
 
     def add_sample(self, role: str, sample: Sample) -> None:
         """Take one sample; an omitted one changes nothing."""
@@ -78,16 +83,36 @@ class FlowFold:
         """Take the tool's own figures; the first one of a metric counts."""
         for name, value in summary.metrics.items():
             key = (str(summary.direction), name)
-            if isinstance(value, Mapping):
-                spread = dict(value)
-                mean = spread.pop("mean", spread.get("median"))
-                if mean is not None:
-                    self._told.setdefault(key, Figure(mean, "tool", spread))
-            else:
-                self._told.setdefault(key, Figure(float(value), "tool"))
+            spread = dict(value) if isinstance(value, Mapping) else {}
+            mean = spread.pop("mean", spread.get("median")) if spread else value
+            if mean is None or isinstance(mean, Mapping):
+                continue
+            figure = Figure(
+                float(mean), "tool", spread, summary.broken.get(name),
+                resolution=summary.resolution.get(name),
+            )  # fmt: skip
+            if self._told.setdefault(key, figure) is not figure:
+                self._far.setdefault(key, replace(figure, origin="other end"))
+            elif name in summary.instead:
+                self._instead[key] = Figure(summary.instead[name], "tool")
+
+    def others(self) -> Sequence[tuple[str, Figures]]:
+        """Return the other sources of its figures, each with its name, the better ones first."""
+        far: dict[tuple[str, str], Figure] = {}
+        seen: set[tuple[str, str]] = set()
+        for direction, name, series in self._by_role():
+            if (direction, name) in seen and (figure := self._figure(name, series)) is not None:
+                far[direction, name] = figure
+            seen.add((direction, name))
+        sources = {"samples": self._ours(), "other end": {**far, **self._far}}
+        return [(name, {**own, **self._ratios(own)}) for name, own in sources.items()]
 
     def figures(self) -> Figures:
-        """Return every figure: the tool's own, else the one computed from samples."""
+        """Return every figure: the tool's own, else the one computed from samples.
+
+        In place of one that its backend knows to be wrong stands what the tool's other figures
+        give, else what its other end reports, else what the samples do.
+        """
         ours = self._ours()
         # A distribution that the tool reports in part is computed: a figure has one source.
         fuller = {
@@ -96,9 +121,20 @@ class FlowFold:
             if key in ours and ours[key].spread.keys() - figure.spread.keys()
         }
         told = {key: figure for key, figure in self._told.items() if key not in fuller}
+        for key, figure in told.items():
+            better = self._instead.get(key) or self._far.get(key) or ours.get(key)
+            if figure.broken is not None and better is not None:
+                told[key] = replace(
+                    better, broken=figure.broken, rejected=figure.value,
+                    resolution=figure.resolution,
+                )  # fmt: skip
         figures = {**ours, **told}
-        for direction in {direction for direction, _ in figures}:
-            self._add_ratios(figures, direction)
+        for key, ratio in self._ratios(figures).items():
+            own = self._told.get(key)
+            if own is None:
+                figures[key] = ratio
+            elif own.broken is not None and key not in {*self._instead, *self._far}:
+                figures[key] = replace(ratio, broken=own.broken, rejected=own.value)
         return dict(sorted(figures.items()))
 
     def of_stream(self, stream: int) -> Mapping[str, Figure]:
@@ -109,7 +145,7 @@ class FlowFold:
             for name, own in series.items()
             if (figure := self._figure(name, own)) is not None
         }
-        self._add_ratios(figures, "")
+        figures |= self._ratios(figures)
         return {name: figure for (_, name), figure in figures.items()}
 
     def window_s(self, name: str) -> tuple[float, float] | None:
@@ -118,6 +154,13 @@ class FlowFold:
         if not found:
             return None
         return min(min(s.starts_s) for s in found), max(max(s.ends_s) for s in found)
+
+    @property
+    def lasted_s(self) -> float | None:
+        """How long it carried data, the omitted part apart; None without samples of a rate."""
+        windows = (self.window_s(name) for name in of_aspect(Aspect.RATE))
+        window = next((one for one in windows if one is not None), None)
+        return None if window is None else window[1] - window[0]
 
     def longest_s(self, name: str) -> float:
         """Return the length of the longest interval of a metric's samples; 0 without any."""
@@ -152,15 +195,29 @@ class FlowFold:
         for (direction, name, _), series in sorted(self._series.items(), key=lambda item: item[0]):
             yield direction, name, series
 
-    def disagreements(self) -> list[str]:
+    @property
+    def lack(self) -> str:
+        """Why this is no measurement: it has no figure, or no data were moved; else empty."""
+        figures = self.figures()
+        if not figures:
+            return "ended without any result"
+        still = [
+            direction
+            for (direction, name), figure in figures.items()
+            if name == "throughput_bps" and figure.value <= 0
+        ]
+        return "" if all(_lost_all(figures, direction) for direction in still) else "moved no data"
+
+    def disagreements(self) -> dict[tuple[str, str], str]:
         """Return a sentence for every rate for which the tool's figure and ours differ too much."""
         ours = self._ours()
-        texts = []
+        texts = {}
         for key, told in self._told.items():
-            if key in ours and self.vocabulary.describe(key[1]).fold is Fold.RATE:
+            is_rate = self.vocabulary.describe(key[1]).fold is Fold.RATE
+            if told.broken is None and key in ours and is_rate:
                 mean = (told.value + ours[key].value) / 2
                 if mean and abs(told.value - ours[key].value) / mean > DISAGREEMENT:
-                    texts.append(
+                    texts[key] = (
                         f"{key[1]} ({key[0]}): the tool says {told.value:.4g},"
                         f" its intervals give {ours[key].value:.4g}"
                     )
@@ -189,13 +246,16 @@ class FlowFold:
             case Fold.DISTRIBUTION:
                 return distribution(values)
 
-    def _add_ratios(self, figures: dict[tuple[str, str], Figure], direction: str) -> None:
-        for metric in self.vocabulary.metrics.values():
-            if metric.per is None or self._told.get((direction, metric.name)):
-                continue
-            part, whole = (figures.get((direction, name)) for name in metric.per)
-            if part and whole and whole.value:
-                figures[direction, metric.name] = Figure(part.value / whole.value, "samples")
+    def _ratios(self, figures: Figures) -> dict[tuple[str, str], Figure]:
+        """Return the quotients of counts that are known and count."""
+        found = {}
+        for direction in {direction for direction, _ in figures}:
+            for metric in self.vocabulary.metrics.values():
+                part, whole = (figures.get((direction, name)) for name in metric.per or (("",) * 2))
+                if part and whole and whole.value and part.counts and whole.counts:
+                    ratio = Figure(part.value / whole.value, "samples")
+                    found[direction, metric.name] = ratio
+        return found
 
 
 def distribution(values: Sequence[float]) -> Figure:
@@ -208,3 +268,10 @@ def distribution(values: Sequence[float]) -> Figure:
         "max": ordered[-1],
     }
     return Figure(fmean(values), "samples", spread)
+
+
+def _lost_all(figures: Figures, direction: str) -> bool:
+    """Whether a tool knows that datagrams were sent and none arrived: that is a result."""
+    counts = (figures.get((direction, name)) for name in ("packets_sent", "packets_lost"))
+    sent, lost = (0.0 if figure is None else figure.value for figure in counts)
+    return 0 < sent <= lost

@@ -1,8 +1,8 @@
 """What limited a flow: the bounds on its rate, and the one that its counters and theory point to.
 
-The window bound is W / RTT (RFC 6349, section 3.3.1). Loss bounds Reno: Mathis, Semke, Mahdavi
-and Ott (CCR 27, 1997), and Padhye, Firoiu, Towsley and Kurose as RFC 5348, section 3.1, writes it.
-The kernel's own account of the sender's time is that of tcp_info (net/ipv4/tcp.c, tcp_chrono).
+The window bound is W / RTT (RFC 6349, section 3.3.1). Loss bounds Reno, as
+`benchctl.analysis.losses` says. What is far beyond a bound is not limited by it. The kernel's own
+account of the sender's time is that of tcp_info (net/ipv4/tcp.c, tcp_chrono).
 Where the packets of a flow were recorded, what its senders waited for (`benchctl.packets.waiting`)
 takes the place of that account.
 """
@@ -17,7 +17,8 @@ from typing import Any, NamedTuple
 
 from msgspec import Struct
 
-from benchctl.analysis.results import asked_bps
+from benchctl.analysis.losses import MODEL, mathis_bps, padhye_bps
+from benchctl.analysis.results import asked_bps, protocol_of
 from benchctl.metrics import Aspect, Direction, of_aspect
 from benchctl.run.record import RecordedFlow
 
@@ -25,8 +26,8 @@ from benchctl.run.record import RecordedFlow
 MSS_BYTES = 1448
 # What is measured differs a little from every bound: headers, the way up, the last round trip.
 REACHED = 0.9
-# A model of loss is good to about this factor (Padhye et al., section 4).
-MODEL = 2.0
+# And by no more than this where a window is a mean over time, or of some of the streams.
+EXCEEDED = 1.25
 # A window that data fills but for the interval in which it opened.
 FILLED = 0.8
 # A sender that waits half of its time is not limited by the network.
@@ -56,6 +57,11 @@ class Limiter(StrEnum):
     """Its capacity, its round trip or its losses: the packets do not tell which."""
     UNKNOWN = "not known"
 
+    @property
+    def leaves_host(self) -> bool:
+        """Whether it leaves open that a processor of a host limits the flow, too."""
+        return self not in (Limiter.RATE, Limiter.BUFFERS, Limiter.BOTTLENECK, Limiter.LOSS)
+
 
 class Limit(Struct, frozen=True, kw_only=True):
     """What limited a flow in one direction, and the bounds beside its rate, all streams together.
@@ -64,7 +70,10 @@ class Limit(Struct, frozen=True, kw_only=True):
     ``held_ratio`` is the share of its busy time that the sender was held back by the receive
     window, or by its buffer; ``idle_ratio`` the share of the whole time that it had nothing to
     send. ``waits_s`` are the times that its packets show its senders to wait, by
-    `benchctl.packets.seen.Cause`, of all ``connections`` together. Unknown is None.
+    `benchctl.packets.seen.Cause`, of all ``connections`` together. Of TCP, the models of loss are
+    of its loss events: Mathis of the least number of them, Padhye of the most. ``lost`` are
+    datagrams that did not reach the program, of which the receiving host dropped ``host_lost``, and
+    the way the others. Unknown is None.
     """
 
     by: Limiter
@@ -77,6 +86,11 @@ class Limit(Struct, frozen=True, kw_only=True):
     window_bytes: float | None = None
     window_bps: float | None = None
     loss_ratio: float | None = None
+    lost: float | None = None
+    host_lost: float | None = None
+    loss_events_least: float | None = None
+    loss_events_most: float | None = None
+    loss_event_ratio: float | None = None
     mathis_bps: float | None = None
     padhye_bps: float | None = None
     share_bps: float | None = None
@@ -87,24 +101,19 @@ class Limit(Struct, frozen=True, kw_only=True):
     waits_s: Mapping[str, float] | None = None
     connections: int | None = None
 
+    @property
+    def fits_loss(self) -> bool:
+        """Whether a number of loss events that there may have been explains the rate."""
+        if self.padhye_bps is None or self.mathis_bps is None:
+            return False
+        return self.padhye_bps / MODEL <= self.rate_bps <= MODEL * self.mathis_bps
+
 
 class Waits(NamedTuple):
     """What the senders of some connections waited for, in seconds of all of them, by cause."""
 
     waits_s: Mapping[str, float] = {}
     connections: int = 0
-
-
-def mathis_bps(rtt_s: float, loss_ratio: float, mss_bytes: float) -> float:
-    """Return the rate of Reno at a loss, in bit/s: MSS / RTT x sqrt(3/2) / sqrt(p)."""
-    return mss_bytes * 8 / rtt_s * math.sqrt(1.5 / loss_ratio)
-
-
-def padhye_bps(rtt_s: float, loss_ratio: float, mss_bytes: float) -> float:
-    """Return the rate of Reno at a loss, with timeouts, in bit/s; b = 1 and t_RTO = 4 RTT."""
-    p = loss_ratio
-    timeouts = 4 * rtt_s * 3 * math.sqrt(3 * p / 8) * p * (1 + 32 * p * p)
-    return mss_bytes * 8 / (rtt_s * math.sqrt(2 * p / 3) + timeouts)
 
 
 def limit_of(
@@ -120,7 +129,8 @@ def limit_of(
         return None
     streams = int(flow.requested.get("streams", 1))
     asked = asked_bps(flow)
-    share_bps = flow.expected.get(direction, {}).get("throughput_bps")
+    theory = flow.expected.get(direction, {})
+    share_bps = theory.get("share_bps", theory.get("throughput_bps"))
     cpus = [figures[name] for name in ("cpu_client_ratio", "cpu_server_ratio") if name in figures]
     known: dict[str, Any] = {
         "rate_bps": rate_bps,
@@ -130,9 +140,14 @@ def limit_of(
         "link": flow.bottlenecks.get(direction) or None,
         "cpu_ratio": max(cpus, default=None),
     }
-    protocol = flow.requested.get("protocol", "tcp")
+    protocol = protocol_of(flow) or "tcp"
     if protocol == "udp":
-        known["loss_ratio"] = figures.get("loss_ratio")
+        known["loss_ratio"], lost = figures.get("loss_ratio"), figures.get("packets_lost")
+        drops = figures.get("receiver_drops")
+        known["lost"] = lost
+        # Where nothing counts, nothing is known of either; others' datagrams are not the flow's.
+        if drops is not None and lost is not None:
+            known["host_lost"] = min(drops, max(0.0, lost))
         return Limit(by=_of_datagrams(known, figures), **known)
     if protocol != "tcp":
         return Limit(by=Limiter.UNKNOWN, **known)
@@ -144,26 +159,82 @@ def limit_of(
     asked_window = flow.requested.get("window")
     known["window_bytes"] = figures.get("peer_window_bytes", asked_window)
     known |= {"rtt_s": rtt_s, "min_rtt_s": min_rtt_s}
+    by_loss: bool | None = False
+    events = figures.get("loss_events_least"), figures.get("loss_events_most")
     if sent_bytes := figures.get("bytes_sent"):
-        known["loss_ratio"] = figures.get("retransmits", 0.0) / (sent_bytes / mss_bytes)
+        segments, resent = sent_bytes / mss_bytes, figures.get("retransmits", 0.0)
+        known["loss_ratio"] = resent / segments
+        known["loss_events_least"], known["loss_events_most"] = events
+        if events[0] is not None and events[0] == events[1]:
+            known["loss_event_ratio"] = events[0] / (segments + resent)
     if rtt_s:
         known["bdp_bytes"] = rate_bps * (min_rtt_s or rtt_s) / 8
         if known["window_bytes"]:
             known["window_bps"] = streams * known["window_bytes"] * 8 / rtt_s
-        if loss_ratio := known.get("loss_ratio"):
-            known["mathis_bps"] = streams * mathis_bps(rtt_s, loss_ratio, mss_bytes)
-            known["padhye_bps"] = streams * padhye_bps(rtt_s, loss_ratio, mss_bytes)
+        # The models are of controls that halve their window at a loss event, as BBR does not.
+        is_bbr = str(settings.get("congestion_control", "")).startswith("bbr")
+        if known.get("loss_ratio") and not is_bbr:
+            by_loss = _by_loss(known, events, segments + resent, mss_bytes)
     of_link = flow.bottlenecks.get(direction) != ""
-    congestion_control = str(settings.get("congestion_control", ""))
     waits = waits or waits_of([flow], direction)
     if waits.connections:
-        by = _of_packets(waits.waits_s, known, figures, congestion_control, of_link)
+        by = _of_packets(waits.waits_s, known, figures, by_loss, of_link)
         return Limit(by=by, **known, **waits._asdict())
     if (busy_s := figures.get("busy_s")) is not None and "bytes_received" in figures:
         lasted_s = figures["bytes_received"] * 8 / rate_bps  # also of one that ended early
         known["idle_ratio"] = max(0.0, 1 - busy_s / (streams * lasted_s)) if lasted_s else None
-    by, held = _of_tcp(known, figures, congestion_control, of_link)
+    by, held = _of_tcp(known, figures, by_loss, of_link)
     return Limit(by=by, held_ratio=held, **known)
+
+
+def _by_loss(
+    known: dict[str, Any], events: tuple[float | None, ...], segments: float, mss_bytes: float
+) -> bool | None:
+    """Return whether its loss events explain a rate, and add the models to what is ``known``.
+
+    They do between half of Padhye's rate and twice Mathis's. None if it depends on how many there
+    were, between the least and the most.
+    """
+    least, most = events
+    if least is None or not most:
+        return False if most == 0 else None
+    rtt_s, streams, rate_bps = known["rtt_s"], known["streams"], known["rate_bps"]
+    few, many = (max(number, 1.0) / segments for number in (least, most))
+    models = {
+        (model, ratio): streams * model(rtt_s, ratio, mss_bytes)
+        for model in (mathis_bps, padhye_bps)
+        for ratio in (few, many)
+    }
+    known["mathis_bps"], known["padhye_bps"] = models[mathis_bps, few], models[padhye_bps, many]
+    fits = [
+        models[padhye_bps, ratio] / MODEL <= rate_bps <= MODEL * models[mathis_bps, ratio]
+        for ratio in (few, many)
+    ]
+    if all(fits):
+        return True
+    may_fit = known["padhye_bps"] / MODEL <= rate_bps <= MODEL * known["mathis_bps"]
+    return None if may_fit else False
+
+
+def broken_bound(limit: Limit) -> str:
+    """Return why a limit cannot be what limited its flow, in words; empty if it can.
+
+    No rate is far beyond what limits it, nothing is lost at two places, and no time counts twice.
+    """
+    rate_bps = limit.rate_bps
+    # What packets show of a sender's waits holds whatever a bound says.
+    window_bps = limit.window_bps if limit.waits_s is None else None
+    if limit.by is Limiter.RECEIVE_WINDOW and window_bps and rate_bps > EXCEEDED * window_bps:
+        return f"its windows allow {window_bps:g} bit/s, and {rate_bps:g} bit/s were measured"
+    if limit.by is Limiter.LOSS and limit.waits_s is None and not limit.fits_loss:
+        models = f"{limit.padhye_bps} to {limit.mathis_bps} bit/s"
+        return f"its losses allow {models}, and {rate_bps:g} bit/s were measured"
+    if limit.host_lost is not None and not 0 <= limit.host_lost <= max(0.0, limit.lost or 0.0):
+        return f"{limit.host_lost:g} of {limit.lost} lost datagrams were lost at the host"
+    held, idle = limit.held_ratio or 0.0, limit.idle_ratio or 0.0
+    if limit.by is Limiter.SENDER and held > HALF:
+        return f"held back for {held:g} of the time, and idle for {idle:g}"
+    return ""
 
 
 def waits_of(flows: Iterable[RecordedFlow], direction: str) -> Waits:
@@ -206,7 +277,7 @@ def _of_packets(
     waits_s: Mapping[str, float],
     known: Mapping[str, Any],
     figures: Mapping[str, float],
-    congestion_control: str,
+    by_loss: bool | None,
     of_link: bool,
 ) -> Limiter:
     """Return what limited TCP by what its senders waited for the longest.
@@ -217,7 +288,7 @@ def _of_packets(
     cause = max(waits_s, key=waits_s.__getitem__)
     # Of the receiver's window and of a sender without data, the packets say more than these.
     without = {name: value for name, value in figures.items() if name != "rwnd_limited_s"}
-    other, _ = _of_tcp({**known, "window_bps": None}, without, congestion_control, of_link)
+    other, _ = _of_tcp({**known, "window_bps": None}, without, by_loss, of_link)
     share_bps = known["share_bps"]
     reached = bool(share_bps) and known["rate_bps"] >= REACHED * share_bps
     if other is Limiter.RATE or (other is Limiter.BOTTLENECK and reached):
@@ -229,6 +300,10 @@ def _of_packets(
             return Limiter.LOSS
         case "application":
             return other if other in (Limiter.PROCESSOR, Limiter.SEND_BUFFER) else Limiter.SENDER
+        case "unknown":  # what the packets do not show, the kernel's account may
+            return _of_tcp(known, figures, by_loss, of_link)[0]
+        case "unexplained":
+            return other
         case _:
             return other if other is not Limiter.UNKNOWN else Limiter.NETWORK
 
@@ -239,8 +314,7 @@ def _of_datagrams(known: Mapping[str, Any], figures: Mapping[str, float]) -> Lim
     if asked and sent is not None and sent < 0.99 * asked:
         return Limiter.SENDER
     if lost is not None and lost > LOST:
-        drops = figures.get("receiver_drops", 0.0)
-        here = drops > HALF * figures.get("packets_lost", math.inf)
+        here = known.get("host_lost", 0.0) > HALF * (known["lost"] or math.inf)
         return Limiter.RECEIVER if here else Limiter.BOTTLENECK
     if asked and lost is None and known["rate_bps"] < REACHED * asked:
         return Limiter.UNKNOWN
@@ -248,9 +322,12 @@ def _of_datagrams(known: Mapping[str, Any], figures: Mapping[str, float]) -> Lim
 
 
 def _of_tcp(
-    known: Mapping[str, Any], figures: Mapping[str, float], congestion_control: str, of_link: bool
+    known: Mapping[str, Any], figures: Mapping[str, float], by_loss: bool | None, of_link: bool
 ) -> tuple[Limiter, float | None]:
-    """Return what limited TCP; ``of_link`` is whether its share is one of a link."""
+    """Return what limited TCP; ``of_link`` is whether its share is one of a link.
+
+    ``by_loss`` is None where the loss events are not known well enough.
+    """
     rate_bps, share_bps, asked = known["rate_bps"], known["share_bps"], known["asked_bps"]
     if asked and rate_bps >= 0.95 * asked:
         return Limiter.RATE, None
@@ -263,19 +340,18 @@ def _of_tcp(
     by_window = figures.get("rwnd_limited_s", 0.0) / busy_s if busy_s else 0.0
     by_buffer = figures.get("sndbuf_limited_s", 0.0) / busy_s if busy_s else 0.0
     # The kernel counts either of them only when nothing else holds the sender back.
-    filled = rate_bps >= FILLED * window_bps
+    within = rate_bps <= EXCEEDED * window_bps
+    filled = within and rate_bps >= FILLED * window_bps
     # A window that only fills the bottleneck's queue is not what limits the rate.
     queued = rtt_s is not None and rtt_s - min_rtt_s > max(QUEUE_S, QUEUE_SHARE * min_rtt_s)
-    near = rate_bps >= HALF * window_bps
+    near = within and rate_bps >= HALF * window_bps
     if not queued and by_window >= by_buffer and (filled or (near and by_window > HALF)):
         return Limiter.RECEIVE_WINDOW, by_window if by_window > HALF else None
     if not queued and (by_buffer > HALF or (filled and by_buffer > by_window)):
         return Limiter.SEND_BUFFER, by_buffer
     if share_bps and rate_bps >= REACHED * share_bps and (of_link or not asked):
         return Limiter.BOTTLENECK if of_link else Limiter.BUFFERS, None
-    modelled = known.get("padhye_bps")
-    lossy = bool(modelled) and modelled <= MODEL * rate_bps and congestion_control != "bbr"
-    if lossy and not queued:
+    if by_loss and not queued:
         return Limiter.LOSS, None
     if queued:
         return Limiter.BOTTLENECK, None

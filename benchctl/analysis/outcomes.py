@@ -4,12 +4,15 @@ A bound is met, or not met, if the whole 95 % interval of the mean is on one sid
 it is undecided. A single repeat has no interval: its value decides. A baseline of a single repeat
 counts as a plain value; of several, its scatter counts too (Welch's interval of the difference).
 
+That a figure is not worse has to be shown: there, what is undecided is not met.
+
 Of events, a repeat that shows none is no proof if it is too short for a series in which they are
 found: then the expectation is undecided, unless another repeat decides.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from statistics import fmean
@@ -19,6 +22,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from benchctl.analysis.compare import comparison_key, welch_interval
+from benchctl.analysis.distributions import t_quantile
 from benchctl.analysis.levels import LEAST_LEVELS, PACKETS_OF_LEVEL
 from benchctl.analysis.steps import LEAST_SERIES
 from benchctl.analysis.summary import Measured, SummaryRow, at_point, is_at, point_key, summarize
@@ -100,6 +104,7 @@ def outcomes_of(
             found = list(_of_events(wanted, measured, rows))
         else:
             found = list(_of_figures(wanted, measured, rows, baseline))
+            found += _of_broken(wanted, measured, found)
         what = wanted.figure or ", ".join(map(str, wanted.events))
         text = f"{what}: {silent.text}"
         outcomes += found or [
@@ -143,6 +148,9 @@ def _of_figures(
             why.append("not valid for this lab: the emulator did not keep up")
         elif Answer.NOT_MET in sides:
             answer = Answer.NOT_MET
+        elif wanted.proven and Answer.UNDECIDED in sides:
+            answer = Answer.NOT_MET
+            why.append("a worse mean cannot be excluded")
         elif missing or Answer.UNDECIDED in sides:
             answer = Answer.UNDECIDED
         yield Outcome(
@@ -156,6 +164,26 @@ def _of_figures(
             row.direction,
             wanted.figure,
         )
+
+
+def _of_broken(
+    wanted: Expectation, measured: Iterable[Measured], known: Sequence[Outcome]
+) -> Iterator[Outcome]:
+    """Yield that nothing is known of figures that break a law in all repeats."""
+    places = {(point_key(one.point), one.flow, one.direction) for one in known}
+    for one in measured:
+        for (direction, metric), figure in one.broken.items():
+            place = point_key(one.point), one.flow, direction
+            asked = wanted.flow in (None, one.flow) and is_at(one.point, wanted.where)
+            if metric != wanted.metric or not asked or place in places or figure.broken is None:
+                continue
+            places.add(place)
+            what = _where(f"{wanted.figure} of {one.flow}", one.point)
+            why = f"cannot be: {figure.broken.words}"
+            yield Outcome(
+                what, None, Answer.UNDECIDED, wanted.severity, why, one.point, one.flow, direction,
+                wanted.figure,
+            )  # fmt: skip
 
 
 class _Margin(Struct, frozen=True):
@@ -188,9 +216,9 @@ def _margins(
             text = f"{name} {format_value(row.metric, fixed)}"
             yield _margin(row, (fixed,), sign, text)
         elif relative is not None and (reference := _reference(relative, beside, before)):
-            bound = [relative.factor * value for value in reference]
+            bound = [relative.factor * value + relative.plus for value in reference]
             text = f"{name} {relative}: {format_value(row.metric, fmean(bound))}"
-            yield _margin(row, bound, sign, text)
+            yield _margin(row, bound, sign, text, proven=wanted.proven)
 
 
 def _reference(
@@ -202,11 +230,17 @@ def _reference(
     return (beside[relative.of],) if relative.of in beside else ()
 
 
-def _margin(row: SummaryRow, bound: Sequence[float], sign: int, text: str) -> _Margin:
-    mean = row.spread.mean - fmean(bound)
-    found = welch_interval(bound, row.values)
-    if found is None and len(bound) == 1:
-        half = row.spread.half or 0.0
+def _margin(
+    row: SummaryRow, bound: Sequence[float], sign: int, text: str, *, proven: bool = False
+) -> _Margin:
+    mean, n = row.spread.mean - fmean(bound), row.spread.n
+    # A one-sided test of 5 %, as for equivalence.
+    level = 0.95 if proven else 0.975
+    found = welch_interval(bound, row.values, level)
+    if proven and n == 1:
+        found = -math.inf, math.inf
+    elif found is None and len(bound) == 1:
+        half = t_quantile(level, n - 1) * (row.spread.stdev or 0.0) / math.sqrt(n) if n > 1 else 0.0
         found = mean - half, mean + half
     low, high = sorted(sign * end for end in found or (mean, mean))
     return _Margin(sign * mean, low, high, text)

@@ -19,6 +19,14 @@ class Timing(NamedTuple):
     finished_time: float
 
 
+def rest_s(planned_s: float, elapsed_s: float, *, failed: bool) -> float:
+    """Return the time that a running trial still takes.
+
+    After an attempt that ``failed``, the next takes all of it again.
+    """
+    return planned_s if failed else max(0.0, planned_s - elapsed_s)
+
+
 def extra_s(ended: Sequence[Timing], pause_s: float) -> float:
     """Return the time that a trial takes beyond its plan, set-up, attempts and pause included.
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from benchctl.run.record import Figures, FlowEvent, RecordedFlow, Trial
+from benchctl.run.record import Figures, FlowEvent, RecordedFlow, Trial, counting
 
 # A sender that misses its rate by more did not do what was requested.
 MISSED = 0.01
@@ -21,16 +21,27 @@ def asked_bps(flow: RecordedFlow, parameter: str = "rate") -> float | None:
     return total_bps
 
 
+def protocol_of(flow: RecordedFlow) -> str:
+    """Return the protocol of a flow's data, such as tcp or udp; empty if it is not known."""
+    return flow.protocol or str(flow.requested.get("protocol", ""))
+
+
 class FlowReport(Struct, frozen=True):
     """One flow of a trial, by its last attempt.
 
-    ``intervals`` are those of its rate, as far as they were counted.
+    ``told`` are all its figures, also those that break a law. ``intervals`` are those of its rate,
+    as far as they were counted.
     """
 
     flow: RecordedFlow
-    figures: Figures
+    told: Figures
     events: Sequence[FlowEvent] = ()
     intervals: int = 0
+
+    @property
+    def figures(self) -> Figures:
+        """Its figures that count."""
+        return counting(self.told)
 
 
 class TrialReport(Struct, frozen=True):

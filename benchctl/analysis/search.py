@@ -1,12 +1,13 @@
 """Searching for the highest rate at which a condition holds: what is known, and the next rate.
 
 The passing edge is the highest rate that passed below the lowest that failed, as in MLRsearch
-(draft-ietf-bmwg-mlrsearch, relevant bounds): a failure counts for every rate above it, so a search
-may be too careful, but never claims a rate that it saw fail. RFC 2544, section 26.1, asks for the
-fastest rate without loss; here a condition takes the place of "without loss". A rate that is tried
-again is what most of its tries show. Both edges are tried until enough of them agree, so that one
-burst of loss does not end a search too low: the loss verification of ETSI GS NFV-TST 009, clause
-12.3, which repeats every failure, and which is needed only where the search ends.
+(draft-ietf-bmwg-mlrsearch, relevant bounds): a failure counts for every rate above it, until a rate
+well above it passes. Then the failures were not the rate's: more load never loses less. RFC 2544,
+section 26.1, asks for the fastest rate without loss; here a condition takes the place of "without
+loss". A rate that is tried again is what most of its tries show. Both edges are tried until enough
+of them agree, and a rate well above the failing edge is tried once more, so that bursts of loss do
+not end a search too low: the loss verification of ETSI GS NFV-TST 009, clause 12.3, which repeats
+every failure, and which is needed only where the search ends.
 
 What an overloaded path still carries estimates its capacity (MLRsearch begins with the forwarding
 rate at the maximum load). So the tries after a failure are just below and above it. Whenever an
@@ -27,6 +28,10 @@ from benchctl.run.planned import Search
 
 # Of the tries that bisection needs; rounding rates makes a half slightly more than a half.
 _HALVES = 0.9
+# In precisions: what fails further up, fails on a path that carries more than the edge as well.
+_NEAR = 3
+# Of bursts in a fifth of all tries, seven failures in a row are one in 80,000.
+_OF_BURSTS = 3
 
 
 class Try(Struct, frozen=True):
@@ -99,8 +104,8 @@ def next_rate(search: Search, tries: Sequence[Try]) -> float | None:
 
 
 def _to_confirm(search: Search) -> int:
-    """Return the tries to keep for both edges, and for an end of the range that was not tried."""
-    return 1 + 2 * (search.confirm - 1)
+    """Return the tries to keep for both edges, a rate above, and an end that was not tried."""
+    return 2 * search.confirm
 
 
 def _rounded(rate_bps: float, precision: float) -> float:
@@ -139,7 +144,9 @@ class _State:
     def __init__(self, search: Search, tries: Sequence[Try]) -> None:
         self._search, self._given, self._tries = search, tries, list(_trusted(tries))
         self._votes = _votes(self._tries)
-        self.failing = min((r for r, (p, f) in self._votes.items() if f > p), default=None)
+        self._best = max((r for r, (p, f) in self._votes.items() if p > f), default=0.0)
+        fails = (r for r, (p, f) in self._votes.items() if f > p and not self._is_overruled(r))
+        self.failing = min(fails, default=None)
         below = math.inf if self.failing is None else self.failing
         passing = (r for r, (p, f) in self._votes.items() if p > f and r < below)
         self.passing = max(passing, default=None)
@@ -153,7 +160,7 @@ class _State:
             outcome = SearchOutcome.BELOW
         elif passing is not None and failing is not None and self._is_close(passing, failing):
             outcome = SearchOutcome.FOUND
-        sure = _votes([one for one in self._tries if not one.doubtful])
+        sure = [one for one in self._tries if not one.doubtful]
         confirmed = outcome is not SearchOutcome.OPEN and self._unconfirmed(sure) is None
         whys = [one.why for one in self._tries if one.rate_bps == failing and one.passed is False]
         if outcome is SearchOutcome.OPEN and self._is_hopeless():
@@ -170,11 +177,11 @@ class _State:
         if tries[-1].passed is None:
             return tries[-1].rate_bps
         for rate, (passes, fails) in self._votes.items():
-            if passes == fails:
+            if passes == fails and not self._is_overruled(rate):
                 return rate
         if self.finding().outcome is not SearchOutcome.OPEN:
-            return self._unconfirmed(self._votes)
-        return self._between()
+            return self._unconfirmed(tries)
+        return self._disputing() or self._between()
 
     def _is_hopeless(self) -> bool:
         """Return whether the last two tries measured nothing: a third would not, either."""
@@ -183,13 +190,57 @@ class _State:
     def _is_close(self, low: float, high: float) -> bool:
         return high <= low * (1 + self._search.precision) * (1 + 1e-9)
 
-    def _unconfirmed(self, votes: _Votes) -> float | None:
-        """Return an edge at which too few tries agree."""
+    def _unconfirmed(self, tries: Sequence[Try]) -> float | None:
+        """Return a rate at which too few tries agree: an edge, or well above the failing one."""
+        votes = _votes(tries)
         edges = ((self.passing, 0), (self.failing, 1))
         for rate, side in edges:
             if rate is not None and votes.get(rate, (0, 0))[side] < self._search.confirm:
                 return rate
-        return None
+        if self.failing is None:
+            return None
+        near = self._near(votes, self.failing)
+        failed = sum(fails - passes for passes, fails in near.values())
+        enough = self._search.confirm * (_OF_BURSTS if self._may_be_bursts() else 1)
+        above = self._well_above(self.failing)
+        return None if failed > enough and max(near) >= above else above
+
+    def _disputing(self) -> float | None:
+        """Return a rate well above an edge that may be bursts, if none was tried."""
+        if self.failing is None or not self._may_be_bursts():
+            return None
+        above = self._well_above(self.failing)
+        return None if max(self._near(self._votes, self.failing)) >= above else above
+
+    def _near(self, votes: _Votes, edge_bps: float) -> _Votes:
+        """Return the votes at an edge and as little above it as bears on it."""
+        reach = 1 + _NEAR * self._search.precision
+        return {rate: one for rate, one in votes.items() if edge_bps <= rate <= edge_bps * reach}
+
+    def _may_be_bursts(self) -> bool:
+        """Return whether the failing edge carried less than a lower rate: no overload does."""
+        failing = self.failing or 0.0
+        carried = [one for one in self._tries if one.carried_bps is not None]
+        at_edge = [
+            one.carried_bps or 0.0
+            for one in carried
+            if one.rate_bps == failing and one.passed is False
+        ]
+        below = [one.carried_bps or 0.0 for one in carried if one.rate_bps < failing and one.passed]
+        least = max(below, default=0.0) * (1 - self._search.precision / 4)
+        return bool(at_edge) and max(at_edge) < least
+
+    def _is_overruled(self, rate_bps: float) -> bool:
+        """Return whether a rate well above passes."""
+        return self._best >= self._well_above(rate_bps) > rate_bps
+
+    def _well_above(self, rate_bps: float) -> float:
+        """Return the rate that must fail as well if failures at a rate are the rate's.
+
+        A precision above, and a tenth for rounding: an edge within it is not far off.
+        """
+        precision = self._search.precision
+        return min(_rounded(rate_bps * (1 + 1.1 * precision), precision), self._search.high_bps)
 
     def _between(self) -> float:
         """Return a rate between the edges, or an end of the range that was not tried."""

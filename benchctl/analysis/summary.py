@@ -16,7 +16,8 @@ from benchctl.run.record import Figure, Figures, FlowEvent
 class Measured(Struct, frozen=True):
     """What one flow of one trial measured, or a whole trial: then ``flow`` is empty.
 
-    ``intervals`` are those of its rate, as far as they were counted.
+    ``intervals`` are those of its rate, as far as they were counted. ``broken`` are figures that
+    break a law, and so are none of ``figures``.
     """
 
     point: Mapping[str, Any]
@@ -24,6 +25,7 @@ class Measured(Struct, frozen=True):
     figures: Figures
     events: Sequence[FlowEvent] = ()
     intervals: int = 0
+    broken: Figures = {}
 
 
 def measured_in(
@@ -37,7 +39,8 @@ def measured_in(
     """
     for one in flows:
         if one.flow.status.counts:
-            yield Measured(point, one.flow.name, one.figures, one.events, one.intervals)
+            broken = {key: figure for key, figure in one.told.items() if not figure.counts}
+            yield Measured(point, one.flow.name, one.figures, one.events, one.intervals, broken)
     whole = {
         ("", metric): Figure(value, "samples")
         for metric, value in of_trial.items()

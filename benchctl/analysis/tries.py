@@ -28,6 +28,9 @@ def try_of(search: Search, ended: TrialReport) -> Try:
     if ended.trial.status is not Status.OK:
         return Try(rate_bps, None, None, ended.trial.error or str(ended.trial.status))
     values = list(_values(search.condition, ended))
+    cannot_be = [why for one in ended.flows for why in _broken(search.condition, one)]
+    if cannot_be and all(map(search.condition.holds, values)):
+        return Try(rate_bps, None, None, cannot_be[0])
     if not values:
         return Try(rate_bps, None, None, f"{search.condition.metric} was not measured")
     parts = [part for one in ended.flows if (part := _carried(search, one)) is not None]
@@ -59,6 +62,13 @@ def _values(condition: Condition, ended: TrialReport) -> Iterator[float]:
                 value = _reduced(figure, condition.aggregate)
                 if value is not None:
                     yield value
+
+
+def _broken(condition: Condition, one: FlowReport) -> Iterator[str]:
+    """Yield why figures that the condition is about cannot be."""
+    for (_, metric), figure in one.told.items():
+        if metric == condition.metric and figure.broken is not None and not figure.counts:
+            yield f"{title_of(metric)} of {one.flow.name} cannot be: {figure.broken.words}"
 
 
 def _reduced(figure: Figure, aggregate: str) -> float | None:

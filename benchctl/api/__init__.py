@@ -30,14 +30,23 @@ from benchctl.api.parser import Channel, LineParser, Parser, ParserError, replay
 from benchctl.api.recording import Recording
 from benchctl.api.tool import Capabilities, Probe, Role, Tool
 from benchctl.exporter import ExportedRun, Exporter, ExportError
-from benchctl.metrics import METRICS, Direction, Fold, Metric, Sample, Summary, TracedRoute
+from benchctl.metrics import (
+    METRICS,
+    Breach,
+    Direction,
+    Fold,
+    Metric,
+    Sample,
+    Summary,
+    TracedRoute,
+)
 from benchctl.units import write_duration, write_rate, write_size
 
 __all__ = [
-    "API_VERSION", "METRICS", "OLDEST_API_VERSION", "Backend", "Capabilities", "Channel", "Command",
-    "Demand", "Direction", "Dscp", "Duration", "Effective", "Event", "ExportError", "ExportedRun",
-    "Exporter", "Failure", "FailureKind", "Field", "Flow", "Fold", "Importer", "LineParser",
-    "Metric", "Parameters", "Parser", "ParserError", "Probe", "Rate", "Ratio",
+    "API_VERSION", "METRICS", "OLDEST_API_VERSION", "Backend", "Breach", "Capabilities", "Channel",
+    "Command", "Demand", "Direction", "Dscp", "Duration", "Effective", "Event", "ExportError",
+    "ExportedRun", "Exporter", "Failure", "FailureKind", "Field", "Flow", "Fold", "Importer",
+    "LineParser", "Metric", "Parameters", "Parser", "ParserError", "Probe", "Rate", "Ratio",
     "Ready", "Recording", "Role", "Sample", "Size", "Started", "Summary", "Tool", "TracedRoute",
     "Warn", "replay", "write_duration", "write_rate", "write_size",
 ]  # fmt: skip

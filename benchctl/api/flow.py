@@ -24,9 +24,11 @@ class Flow(Generic[P]):
     where the command will run. ``client_ports`` and ``server_ports`` are the first and the
     last port at which the host of that end can be reached, None for any: what listens there keeps
     to them. ``start_at_s`` (Unix time) is set only for backends that wait
-    themselves. ``lasting`` asks for a server for clients of others (``benchctl serve``): it keeps
-    running, prints for people, and has its own limits; ``allow`` are the networks whose clients it
-    accepts, empty for all. A server that ends all the same is started again.
+    themselves. ``expected_bps`` is the throughput that a lab's theory expects, of the slower
+    direction; None where nobody knows it. ``lasting`` asks for a server for clients of others
+    (``benchctl serve``): it keeps running, prints for people, and has its own limits; ``allow`` are
+    the networks whose clients it accepts, empty for all. A server that ends all the same is started
+    again.
     """
 
     params: P
@@ -41,6 +43,7 @@ class Flow(Generic[P]):
     client_ports: tuple[int, int] | None = None
     server_ports: tuple[int, int] | None = None
     start_at_s: float | None = None
+    expected_bps: float | None = None
     lasting: bool = False
     allow: tuple[str, ...] = ()
 

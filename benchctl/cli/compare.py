@@ -69,17 +69,35 @@ def compare(
             help='Exit with 1 on a change such as "throughput_bps worse by 5%"; repeatable.',
         ),
     ],
+    strict: Annotated[
+        bool,
+        typer.Option(
+            "--strict",
+            help="With --fail-on: exit with 1 also if the repeats do not exclude such a change.",
+        ),
+    ] = False,
+    within: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SHARE",
+            help='Name figures shown to be the same within this share of A, such as "5%".',
+        ),
+    ] = None,
     _pager: options.Pager = False,
     _units: options.Units = None,
     store: options.Store,
 ) -> None:
     """Compare runs: what differs, differences of figures, verdicts for the whole table."""
     from benchctl.cli.colour import coloured
-    from benchctl.report.comparison import compare_reports
+    from benchctl.report.comparison import compare_reports, same_within, vocabulary_of
     from benchctl.report.entries import comparison_entry
-    from benchctl.report.limits import parse_limit
+    from benchctl.report.limits import EXAMPLE, parse_limit
+    from benchctl.report.pivot import figure_name
     from benchctl.report.report import read_report
 
+    if strict and not fail_on:
+        raise UsageError("--strict needs --fail-on", EXAMPLE)
+    margin = None if within is None else _margin(within)
     names = names if against is None else [against, *names]
     if len(names) < 2:
         raise UsageError(
@@ -88,8 +106,17 @@ def compare(
     with options.open_reader(store) as reader:
         a, *others = (read_report(reader, run) for run in reader.find_all(names))
         compared = compare_reports(a, *others, correction=correction)
+        if margin is not None:
+            compared = [same_within(comparisons, margin) for comparisons in compared]
         every_one = [one for comparisons in compared for one in comparisons]
         limits = [parse_limit(text, {one.metric for one in every_one}) for text in fail_on]
+        vocabulary = vocabulary_of(report.run for report in (a, *others))
+        possible = [
+            f"{limit} cannot be excluded: {figure_name(one)}"
+            for limit in limits
+            for one in every_one
+            if strict and limit.may_be_broken_by(one, vocabulary.describe(one.metric).better)
+        ]
         if as_json:
             for b, comparisons in zip(others, compared, strict=True):
                 for one in comparisons:
@@ -97,8 +124,24 @@ def compare(
         else:
             with coloured():
                 _print([a, *others], compared, correction, every=every, order=order)
-    if any(limit.broken_by(one) for limit in limits for one in every_one):
+                print(*map(visible, possible), sep="\n", end="\n" * bool(possible))
+    if possible or any(limit.broken_by(one) for limit in limits for one in every_one):
         sys.exit(1)
+
+
+def _margin(written: str) -> float:
+    """Read the share of --within. Raises UsageError."""
+    from benchctl.units import parse_ratio, quoted
+
+    try:
+        share = parse_ratio(written)
+    except ValueError as error:
+        raise UsageError(
+            f"--within {quoted(written)}: {error}", "for example: --within 5%"
+        ) from None
+    if share <= 0:
+        raise UsageError(f"--within {quoted(written)}: expected more than 0")
+    return share
 
 
 def _print(

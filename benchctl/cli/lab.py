@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import shlex
 import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from itertools import permutations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -32,6 +34,12 @@ _Emulator = Annotated[
         autocompletion=completion.emulators,
     ),
 ]
+
+# The pairs of as many fill two screens; of more, nobody reads them.
+_MANY_HOSTS = 10
+
+# While a command runs on a host: its end, and what is to interrupt it.
+_WAITED_FOR = {signal.SIGCHLD, signal.SIGINT}
 
 lab = group("Show, try and check virtual networks.")
 
@@ -67,16 +75,30 @@ def _built(
 
 
 @lab.command(cls=PlainCommand)
-def show(topology: options.Topology) -> None:
+def show(
+    topology: options.Topology,
+    hosts: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[HOST]...",
+            help="Show only the values of the pairs of these hosts; of one, its pairs with all.",
+            autocompletion=completion.hosts,
+        ),
+    ] = None,
+) -> None:
     """Show a topology without building it.
 
-    Nodes, addresses, links, routes, and theoretical values of every pair of hosts.
+    Nodes, addresses, links, routes, and, in a lab of up to ten hosts, theoretical values of every
+    pair of hosts.
     """
     from benchctl.lab.model import Kind
     from benchctl.report.pivot import align
     from benchctl.units import format_duration, format_rate
 
     lab = _load(topology)
+    if hosts:
+        _print_pairs(lab, _named(lab, hosts))
+        return
     print(visible(f"{lab.name}{f': {lab.title}' if lab.title else ''}"), end="\n\n")
     rows: list[tuple[str, ...]] = []
     for node in lab.nodes.values():
@@ -111,33 +133,58 @@ def show(topology: options.Topology) -> None:
         if route.table == 0
     ]
     print(align(("node", "route to", "via", "device"), rows))
+    pairs = [*permutations(lab.hosts, 2)] if len(lab.hosts) <= _MANY_HOSTS else []
+    if pairs or len(lab.hosts) == 1:
+        _print_pairs(lab, pairs)
+    else:
+        first, second, *_ = lab.hosts
+        print(f"values of pairs of hosts: benchctl lab show {topology} {first} {second}")
+
+
+def _named(lab: Topology, hosts: Sequence[str]) -> list[tuple[str, str]]:
+    """Return the pairs of some hosts in both directions; of one, its pairs with all others."""
+    from benchctl.errors import UsageError, nearest
+    from benchctl.plan.network import names_of
+
+    names = {name: name for name in lab.hosts} | names_of(lab)
+    for host in hosts:
+        if host not in names:
+            raise UsageError(f'the lab has no host "{host}"', nearest(host, names))
+    chosen = list(dict.fromkeys(names[host] for host in hosts))
+    if len(chosen) > 1:
+        return [*permutations(chosen, 2)]
+    (one,) = chosen
+    others = [host for host in lab.hosts if host != one]
+    return [pair for other in others for pair in ((one, other), (other, one))]
+
+
+def _print_pairs(lab: Topology, pairs: Sequence[tuple[str, str]]) -> None:
+    from benchctl.report.pivot import align
+
     for version in lab.ip_versions:
         start = "from" if len(lab.ip_versions) == 1 else f"from, IPv{version}"
         heads = (start, "to", "rtt", "TCP goodput", "bottleneck", "BDP")
-        print(align(heads, _pairs(lab, version)))
+        print(align(heads, _values(lab, pairs, version)))
 
 
-def _pairs(lab: Topology, version: int) -> list[tuple[str, ...]]:
+def _values(lab: Topology, pairs: Sequence[tuple[str, str]], version: int) -> list[tuple[str, ...]]:
     from benchctl.lab.expect import path
     from benchctl.units import format_duration, format_rate, format_size
 
     rows: list[tuple[str, ...]] = []
-    for source in lab.hosts:
-        for target in lab.hosts:
-            if source == target:
-                continue
-            way = path(lab, source, target, None, version)
-            limited = way.tcp_bps() != float("inf")
-            rows.append(
-                (
-                    source,
-                    target,
-                    format_duration(way.rtt_s()),
-                    format_rate(way.tcp_bps()),
-                    way.bottleneck.link.name if limited else "-",
-                    format_size(way.bdp_bytes()) if limited else "-",
-                )
+    for source, target in pairs:
+        way = path(lab, source, target, None, version)
+        limited = way.tcp_bps() != float("inf")
+        rows.append(
+            (
+                source,
+                target,
+                format_duration(way.rtt_s()),
+                format_rate(way.tcp_bps()),
+                way.bottleneck.link.name if limited else "-",
+                format_size(way.bdp_bytes()) if limited else "-",
             )
+        )
     return rows
 
 
@@ -161,10 +208,27 @@ def execute(
 ) -> None:
     """Run one command on a host of a lab.
 
-    Builds the lab, removes it afterwards, and exits with the code of the command.
+    Builds the lab, removes it afterwards, and exits with the code of the command. Says at its end
+    which links lost frames or were late because the machine was too slow.
     """
+    from benchctl.errors import LabError
+    from benchctl.lab.segments import Hop
+    from benchctl.lab.strain import carried
+
     with _built(topology, emulator, trust, log, log_json) as lab:
+        hops = [
+            Hop(link, i) for link in lab.topology.links.values() if not link.ideal for i in (0, 1)
+        ]
+        before = lab.counted(hops) if hops else {}
         code = _run(lab, host, command)
+        try:
+            links = carried(before, lab.counted(hops)) if hops else ()
+        except LabError as error:  # it failed as the command ended, whose code counts
+            print(f"benchctl: {error.message}", file=sys.stderr)
+            links = ()
+        for one in links:
+            if one.strain:
+                print(f"benchctl: {one.strain}", file=sys.stderr)
     sys.exit(code)
 
 
@@ -246,7 +310,6 @@ def _children() -> Iterator[Callable[[Host, list[str]], None]]:
 
     None is reaped before that: its process group could be somebody else's by then.
     """
-    import os
     import threading
 
     from benchctl.hosts.log import command_log
@@ -259,6 +322,7 @@ def _children() -> Iterator[Callable[[Host, list[str]], None]]:
         ended = command_log().started(host.name, command, child.pid)
 
         def wait() -> None:  # it ends while the prompt waits for a line
+            signal.pthread_sigmask(signal.SIG_BLOCK, _WAITED_FOR)  # they are the main thread's
             end = os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
             assert end is not None
             ended(end.si_status if end.si_code == os.CLD_EXITED else -end.si_status)
@@ -291,21 +355,35 @@ def _run(lab: Lab, name: str, command: Sequence[str]) -> int:
     from benchctl.hosts.log import command_log
 
     host = _host(lab, name)
-    # Ctrl-C is for the command: the terminal sends it to both.
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _WAITED_FOR)
     try:
         with subprocess.Popen(
             [*host.prefix, *command],
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+            preexec_fn=lambda: signal.pthread_sigmask(signal.SIG_SETMASK, before),
         ) as process:
             ended = command_log().started(host.name, command, process.pid)
-            code = process.wait()
+            while (code := process.poll()) is None:
+                received = signal.sigwaitinfo(_WAITED_FOR)
+                # The terminal sends Ctrl-C to the command, too; what a process sends
+                # (sigaction(2): si_code <= 0) comes here alone.
+                if received.si_signo == signal.SIGINT and received.si_code <= 0:
+                    _interrupt(process.pid)
             ended(code)
     finally:
-        signal.signal(signal.SIGINT, before)
+        while signal.sigtimedwait(_WAITED_FOR, 0) is not None:
+            pass  # they were the command's
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
     if code:
         lab.check()  # a failed lab ended the command, which reports nothing more
     return 128 - code if code < 0 else code
+
+
+def _interrupt(pid: int) -> None:
+    """Interrupt a command of a host, and what started it in the lab."""
+    children = Path(f"/proc/{pid}/task/{pid}/children")
+    with contextlib.suppress(OSError):  # it has just ended
+        for one in (*map(int, children.read_text().split()), pid):
+            os.kill(one, signal.SIGINT)
 
 
 @lab.command(cls=PlainCommand)

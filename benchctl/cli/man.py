@@ -23,9 +23,9 @@ Item = tuple[str, str]
 EXIT_STATUS: tuple[Item, ...] = (
     ("0", "Done."),
     ("1", "Done, but a trial failed or an expectation was not met."),
-    ("2", "The command line, a profile or a setting is wrong."),
+    ("2", "The command line, a profile or a setting is wrong; nothing was run."),
     ("3", "A required tool, peer or plugin is missing."),
-    ("4", "Internal error."),
+    ("4", "The store or a result cannot be read or written, or benchctl has a fault."),
     ("130, 143", "Interrupted, terminated; what was measured is kept."),
 )
 FILES: tuple[Item, ...] = (

@@ -77,9 +77,10 @@ def quick(
     """
     from benchctl.cli.log import keep_log
     from benchctl.cli.watch import Showing, measure
+    from benchctl.engine.network import check_name
     from benchctl.engine.prepare import record_plan
     from benchctl.errors import UsageError
-    from benchctl.profile.quick import Quick
+    from benchctl.profile.quick import HERE, Quick
     from benchctl.profile.values import check_host
     from benchctl.report.output import Output
     from benchctl.store.manage import read_tags
@@ -95,6 +96,8 @@ def quick(
     if save is not None:
         options.check_new(f"--save {save}", save)
     shown = options.format_for(form, output)
+    if host not in HERE:
+        check_name(host)
     wanted = Quick(host, backend or "iperf3", (), duration, port, udp, pings=not no_ping)
     with Output(output) as out:
         text, prepared = _planned(wanted, save, alone=backend is not None)
@@ -104,7 +107,7 @@ def quick(
 
         def record(listen: Callable[[], object]) -> int:
             run_id, name = record_plan(
-                prepared, store, yes=True, tags=read_tags(tags), before_commit=listen
+                prepared, store, yes=True, tags=read_tags(tags), gives_up=True, before_commit=listen
             )
             if not quiet:
                 trials = format_count(len(prepared.plan), "trial")

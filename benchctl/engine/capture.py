@@ -21,6 +21,7 @@ from benchctl.errors import HostError
 from benchctl.hosts import recorder
 from benchctl.hosts.clocks import OURS, ClockSpan
 from benchctl.hosts.filter import packet_filter
+from benchctl.hosts.messages import RECORDED, check
 from benchctl.hosts.spawn import Process, Spawner, has_ended, stop
 from benchctl.plan.bound import BoundFlow
 from benchctl.run.planned import Host, Network
@@ -32,6 +33,8 @@ from benchctl.store.record import Recorder
 _READY_S = 10.0
 # A million packets become pcapng in some seconds. From a host elsewhere they come piece by piece.
 _WRITTEN_S = 60.0
+# A line of what a recorder says; a piece of its file, which may be much longer than it came.
+_MOST_LINE, _PIECE_BYTES = 8192, 1 << 20
 _PROGRAM = (sys.executable, "-I", "-S", str(Path(recorder.__file__)))
 
 
@@ -62,6 +65,7 @@ class HostRecorder:
         self._said: dict[str, Any] = {}
         self._clock, self._steps, self._since = OURS, 0, 0.0
         self._first = OURS.reading(0.0)
+        self._is_dropped = False
         self.trouble = ""
         """What went wrong with what was recorded, in words."""
 
@@ -113,7 +117,7 @@ class HostRecorder:
             if self._said.get("event") in ("recording", "file"):
                 why = await spawner.why_lost(self._recording.host)
                 self.trouble = why or "its recorder was killed"
-                if self._recording.host.reach is None:
+                if self._recording.host.reach is None and not self._is_dropped:
                     await self._until_written(await self._start(spawner, "--finish"))
         except OSError as error:
             self.trouble = "; ".join(filter(None, [self.trouble, f"its file: {error.strerror}"]))
@@ -137,6 +141,12 @@ class HostRecorder:
         now = self._wall()
         return ClockSpan(self._since, self._first, now, self._clock.reading(now))
 
+    def kill(self) -> None:
+        """Drop what was recorded: nobody waits for its file."""
+        if self._process is not None:
+            self._is_dropped = True
+            self._process.send_signal("SIGKILL")
+
     async def _until_written(self, process: Process) -> None:
         """Wait until it has ended, for as long as something comes. Raises OSError."""
         while not await has_ended(process, _WRITTEN_S, unless=self._heard):
@@ -156,14 +166,22 @@ class HostRecorder:
             else:
                 line, end, data = data.partition(b"\n")
                 self._text += line
+                if len(self._text) > _MOST_LINE:
+                    raise OSError(errno.EPROTO, "what it says is no line of a recorder")
                 if end:
-                    self._take(json.loads(self._text))
+                    self._take(self._text)
                     self._text = b""
 
-    def _take(self, said: dict[str, Any]) -> None:
-        self._said = said
+    def _take(self, line: bytes) -> None:
+        try:
+            said = json.loads(line)
+            name = said.pop("event", None)
+            check(RECORDED, name, said)
+        except (ValueError, TypeError, AttributeError, RecursionError) as error:
+            raise OSError(errno.EPROTO, f"what it says is not allowed: {error}") from None
+        self._said = {"event": name, **said}
         self._told.set()
-        if said["event"] == "file":
+        if name == "file" and self._coming is None:
             most_bytes = self._recording.most_bytes + recorder.ROOM
             self._coming = _Arriving(self._file.open("wb"), most_bytes)
 
@@ -182,14 +200,16 @@ class _Arriving:
 
     def feed(self, data: bytes) -> bytes:
         """Write what comes; returns what follows the file. Raises OSError."""
-        try:
-            piece = self._packed.decompress(data, self._left_bytes + 1)
-        except zlib.error:
-            raise OSError(errno.EIO, "what came of it is damaged") from None
-        self._left_bytes -= len(piece)
-        if self._left_bytes < 0:
-            raise OSError(errno.EFBIG, "more came than was asked for")
-        self._file.write(piece)
+        while data and not self.is_whole:
+            try:
+                piece = self._packed.decompress(data, _PIECE_BYTES)
+            except zlib.error:
+                raise OSError(errno.EIO, "what came of it is damaged") from None
+            data = self._packed.unconsumed_tail
+            self._left_bytes -= len(piece)
+            if self._left_bytes < 0:
+                raise OSError(errno.EFBIG, "more came than was asked for")
+            self._file.write(piece)
         return self._packed.unused_data
 
     def close(self) -> None:
@@ -212,6 +232,11 @@ class FlowRecorder:
         """Start to record; returns why not, empty if everything records."""
         started = [one.start(self._spawner) for one in self._recorders]
         return next(filter(None, await asyncio.gather(*started)), "")
+
+    def kill(self) -> None:
+        """Drop what was recorded."""
+        for one in self._recorders:
+            one.kill()
 
     async def stop(self) -> list[RecordedPackets]:
         """End, and return what was recorded."""

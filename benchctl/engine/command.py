@@ -22,7 +22,9 @@ def command_of(
     """Return the command of one end; None if there is none, or if the flow failed because of it."""
     host = place.target if role is Role.SERVER and place.target else place.source
     try:
-        flow_of = place.flow.described(place.network, place.port, place.tools, role, start_at_s)
+        flow_of = place.flow.described(
+            place.network, place.port, place.tools, role, start_at_s, place.expected
+        )
         command = build(flow_of)
         if command and host.reach is None:
             return replace(command, argv=located(command.argv))

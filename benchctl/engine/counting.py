@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from benchctl.analysis.counting import between
+from benchctl.analysis.losses import CountedEnds
 from benchctl.engine.place import FlowPlace
 from benchctl.engine.site import Site
 from benchctl.errors import HostError, LabError
 from benchctl.hosts import counters
 from benchctl.hosts.spawn import Spawner
 from benchctl.hosts.tasks import cancel
+from benchctl.metrics import Direction
 from benchctl.run.planned import Host
 from benchctl.run.record import HostCounters
 
@@ -38,6 +42,8 @@ class HostReadings:
         self._site = site
         self._wall = wall_clock
         self._first: asyncio.Future[list[Mapping[str, Any]]] | None = None
+        self.began_time = math.inf
+        """When the first reading was complete, in Unix time: they count all that came later."""
 
     async def begin(self, start_time: float) -> None:
         """Read them shortly before a start that is to come, in Unix time; wait only if it is due.
@@ -46,8 +52,12 @@ class HostReadings:
         """
         is_due = start_time <= self._wall()
         self._first = asyncio.ensure_future(self._read_all(start_time))
+        self._first.add_done_callback(self._note_time)
         if is_due:
             await asyncio.wait([self._first])
+
+    def _note_time(self, _: object) -> None:
+        self.began_time = self._wall()
 
     async def end(self) -> dict[str, HostCounters]:
         """Read them again, and return what they have counted, by host; nothing if none began."""
@@ -81,3 +91,46 @@ class HostReadings:
 def _counted(before: Mapping[str, Any], after: Mapping[str, Any]) -> HostCounters:
     why = before.get("unread") or after.get("unread")
     return HostCounters(0.0, unread=why) if why else between(before, after)
+
+
+def ends_of(
+    place: FlowPlace, places: Sequence[FlowPlace], counters: Mapping[str, HostCounters]
+) -> dict[str, CountedEnds]:
+    """Return what the hosts at the ends of a flow counted, by direction, among those of a trial."""
+    protocol = place.flow.demand.protocol
+    others = Counter(
+        name
+        for one in places
+        if one.flow.demand.protocol == protocol
+        for _, name in _directed(one).values()
+    )
+    found = {}
+    for direction, (sender, receiver) in _directed(place).items():
+        is_udp = protocol == "udp" and others[receiver] == 1
+        found[direction] = CountedEnds(
+            counters.get(sender) if protocol == "tcp" else None,
+            counters.get(receiver) if is_udp else None,
+        )
+    return found
+
+
+def _directed(place: FlowPlace) -> dict[str, tuple[str, str]]:
+    """Return the hosts that send and receive in each direction of a flow."""
+    plan = place.flow.plan
+    there, back = (plan.source, plan.to), (plan.to, plan.source)
+    match plan.direction:
+        case Direction.SEND:
+            return {"send": there}
+        case Direction.RECEIVE:
+            return {"receive": back}
+        case _:
+            return {"send": there, "receive": back}
+
+
+def came_in_bytes(counters: Mapping[str, HostCounters]) -> dict[str, float]:
+    """Return how many bytes came in at all interfaces of each host, loopback too."""
+    return {
+        host: float(sum(one.rx_bytes for one in counted.interfaces.values()))
+        for host, counted in counters.items()
+        if not counted.unread
+    }

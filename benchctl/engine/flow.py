@@ -78,8 +78,6 @@ class FlowAttempt(Tally):
         super().__init__(flow_id, fold, recorder, wall_clock)
         self.name = name
         self._trial = trial
-        self.has_ended = False
-        """Whether the client has ended by itself."""
         self._spawner = spawner
         self._tap = tap
         self._ends: dict[Role, End] = {}
@@ -101,6 +99,11 @@ class FlowAttempt(Tally):
         """Replace the reasons of the ends, which saw only the effect, with the cause."""
         self._failures = {Role.CLIENT: failure}
         self._failed.set()
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the client has ended by itself."""
+        return self.client_ended is not None
 
     @property
     def was_ready(self) -> bool:
@@ -162,7 +165,7 @@ class FlowAttempt(Tally):
         """Wait until the client has ended by itself, or has failed and had time to end."""
         client = self._running_client()
         if await has_ended(client, None, unless=self._failed) or await has_ended(client, GRACE_S):
-            self.has_ended = True
+            self.client_ended = self._wall()
             end = self._ends[Role.CLIENT]
             await self._take_end(end)
             if end.exit_code != 0:
@@ -208,6 +211,14 @@ class FlowAttempt(Tally):
             self.captured_by = self._tap.clocks
             for text in self._tap.notes:
                 self.note(text)
+
+    def kill(self) -> None:
+        """Kill what still runs; for an `end` that takes long."""
+        for end in self._ends.values():
+            if end.process is not None and end.exit_code is None:
+                end.process.send_signal("SIGKILL")
+        if self._tap:
+            self._tap.kill()
 
     # --- events of the ends ---------------------------------------------------------------
 

@@ -10,14 +10,17 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import closing
+from pathlib import Path
 
-from benchctl.errors import HostError, UsageError
+from benchctl.errors import HostError, StoreError, UsageError
 from benchctl.hosts.hosts import Greet, Hosts, greet_nobody
 from benchctl.hosts.remote import RemoteHost, holder
 from benchctl.hosts.tasks import run_to_end
 from benchctl.run.planned import LOCAL, Hook, Host, Network, PlannedFlow
 from benchctl.run.record import Run
 from benchctl.run.status import FAILURES, OPEN
+from benchctl.store.locks import other_stores
 from benchctl.store.read import Reader
 
 # How often a run looks whether the others have ended; by chance, so that not all look at once.
@@ -30,12 +33,15 @@ def needed_hosts(
     """Return the hosts that SSH reaches and that flows or commands need, and this machine."""
     if not any(host.reach for host in network.hosts.values()):
         return [LOCAL]
-    names = {hook.host for hook in hooks}
-    for flow in flows:
-        names |= {flow.source} if flow.to in network.peers else {flow.source, flow.to}
+    names = {hook.host for hook in hooks} | names_of_ends(network, flows)
     needed = [network.hosts[name] for name in names]
     here = [LOCAL] if any(host.reach is None for host in needed) else []
     return here + [host for host in needed if host.reach]
+
+
+def names_of_ends(network: Network, flows: Iterable[PlannedFlow]) -> set[str]:
+    """Return the names of the hosts at the ends of flows."""
+    return {name for flow in flows for name in (flow.source, flow.to) if name not in network.peers}
 
 
 def hosts_of_run(reader: Reader, run: Run, *, failed: bool = False) -> list[Host]:
@@ -51,11 +57,32 @@ def hosts_of_run(reader: Reader, run: Run, *, failed: bool = False) -> list[Host
     return needed_hosts(run.settings.network.network, flows, run.settings.hooks)
 
 
-def check_free_hosts(hosts: Iterable[Host]) -> None:
-    """Raise UsageError if another run measures on one of the hosts.
+def uses_this_machine(reader: Reader, run: Run) -> bool:
+    """Return whether a run measures on this machine, or builds its lab here."""
+    return run.settings.lab is not None or LOCAL in hosts_of_run(reader, run)
 
-    HostError if one cannot be reached.
+
+def disturbing(reader: Reader, run: Run) -> list[str]:
+    """Return the other stores whose runs measure here at the same time, if this one does, too.
+
+    Hosts elsewhere belong to one run at a time.
     """
+
+    def may_be_here(store: str) -> bool:
+        try:
+            with closing(Reader(Path(store))) as other:
+                measured = other.measured_now()
+                return measured is None or uses_this_machine(other, measured)
+        except StoreError:  # it is another user's
+            return True
+
+    if not uses_this_machine(reader, run):
+        return []
+    return [store for store in other_stores(reader.path) if may_be_here(store)]
+
+
+def check_free_hosts(hosts: Iterable[Host]) -> None:
+    """Raise UsageError if another run measures on one of the hosts that are there."""
 
     async def look() -> None:
         async with Hosts() as own:
@@ -82,13 +109,14 @@ class Holding:
             raise HostError(f"host {host.name}: {who} measures there now", "try again when it ends")
 
     async def take(self, hosts: Hosts, wanted: Iterable[Host]) -> None:
-        """Connect to hosts and hold all of them; waits for runs that have one.
+        """Connect to hosts and hold all that are there; waits for runs that have one.
 
-        Raises HostError if one cannot be reached, and UsageError if the run may not wait.
+        Raises UsageError if the run may not wait.
         """
-        ordered = sorted(wanted, key=lambda host: host.name)
         self._takes = True
         try:
+            there = await hosts.connect(wanted)
+            ordered = sorted(there, key=lambda host: host.name)
             told: set[str] = set()
             while busy := await self._try(hosts, ordered):
                 if self._note is None:
@@ -102,9 +130,12 @@ class Holding:
 
     async def _try(self, hosts: Hosts, ordered: Sequence[Host]) -> str:
         """Take all hosts, or none; returns which one is busy, and by whom."""
-        await hosts.connect(ordered)
         for number, host in enumerate(ordered):
-            if who := self._other(await hosts.lock(host, self._run)):
+            try:
+                has = await hosts.lock(host, self._run)
+            except HostError:  # it is away by now
+                continue
+            if who := self._other(has):
                 for one in ordered[:number]:
                     hosts.unlock(one)
                 where = f"host {host.name}" if host.reach else "this machine"

@@ -32,8 +32,13 @@ class Hooks:
         wall_clock: Callable[[], float],
         fallen: Callable[[], Awaitable[str]],
         of_run: Sequence[HookOutcome] = (),
+        is_away: Callable[[Host], bool] = lambda _: False,
     ) -> None:
-        """``fallen`` says why the network is no more; ``of_run`` is what ran around the run."""
+        """``fallen`` says why the network is no more; ``of_run`` is what ran around the run.
+
+        A host that ``is_away`` prepares nothing, and cleans up nothing.
+        """
+        self._is_away = is_away
         self._hooks = hooks
         self._spawner = spawner
         self._recorder = recorder
@@ -58,7 +63,7 @@ class Hooks:
         if trial_id != self._trial:
             self._trial, self._of_trial = trial_id, list(earlier)
         self._is_within = True
-        for hook in self._of(When.PREPARE):
+        for hook in self._of(When.PREPARE, network):
             outcome = await self._run_for_trial(hook, network)
             if outcome.problem:
                 raise HookError(outcome.problem, of_run=False)
@@ -68,14 +73,14 @@ class Hooks:
         if not self._is_within or self._network is None:
             return
         self._is_within = False
-        for hook in await self._still(When.CLEANUP):
+        for hook in await self._still(When.CLEANUP, self._network):
             self._warn(await self._run_for_trial(hook, self._network), self._trial)
 
     async def close(self) -> None:
         """Clean up after the run, on the hosts that were prepared and still exist."""
         if self._network is None:
             return
-        for hook in await self._still(When.CLEANUP_RUN):
+        for hook in await self._still(When.CLEANUP_RUN, self._network):
             self._warn(await self._run_for_run(hook, self._network), None)
 
     async def _prepare_run(self, network: Network) -> None:
@@ -84,23 +89,24 @@ class Hooks:
             hook.host: network.hosts[hook.host]
             for hook in self._hooks
             if self._ready.get(hook.host) != network.hosts[hook.host]
+            and not self._is_away(network.hosts[hook.host])
         }
-        for hook in self._of(When.PREPARE_RUN):
+        for hook in self._of(When.PREPARE_RUN, network):
             if hook.host in fresh:
                 outcome = await self._run_for_run(hook, network)
                 if outcome.problem:
                     raise HookError(outcome.problem, of_run=True)
         self._ready |= fresh
 
-    def _of(self, when: When) -> list[Hook]:
-        return [hook for hook in self._hooks if hook.when is when]
+    def _of(self, when: When, network: Network) -> list[Hook]:
+        hooks = [hook for hook in self._hooks if hook.when is when]
+        return [hook for hook in hooks if not self._is_away(network.hosts[hook.host])]
 
-    async def _still(self, when: When) -> list[Hook]:
+    async def _still(self, when: When, network: Network) -> list[Hook]:
         """Return the commands whose hosts exist: those of a lab that has failed are gone."""
-        hooks = self._of(when)
-        if hooks and self._network and await self._fallen():
-            hosts = self._network.hosts
-            return [hook for hook in hooks if not hosts[hook.host].prefix]
+        hooks = self._of(when, network)
+        if hooks and await self._fallen():
+            return [hook for hook in hooks if not network.hosts[hook.host].prefix]
         return hooks
 
     async def _run_for_trial(self, hook: Hook, network: Network) -> HookOutcome:

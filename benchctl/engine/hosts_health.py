@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from benchctl.api import Role
 from benchctl.engine.health import HealthFinding, of_machine
 from benchctl.engine.holding import needed_hosts
-from benchctl.engine.network import same_machines, with_address, with_addresses
+from benchctl.engine.network import same_machines, with_address, with_own_address
 from benchctl.engine.pairs_health import HostPair, examine_pairs
 from benchctl.engine.planning import Planned
 from benchctl.engine.preflight import ROOT_THERE, Toolbox, captured_at
@@ -63,8 +63,7 @@ async def _examine(prepared: Planned) -> dict[str, list[HealthFinding]]:
         for name, first in ((name, all_[0]) for name, all_ in findings.items()):
             with suppress(HostError):  # of which it was said
                 if first.level == "ok":
-                    one = await with_addresses(network, [found[name]], hosts, lambda _: None)
-                    known[name] = one.hosts[name]
+                    known[name] = await with_own_address(found[name], hosts, lambda _: None)
         for host, twin in same_machines(host for host in known.values() if host.reach):
             text = f"it is {host.name}, too: what flows between them crosses no network"
             remedy = f"correct ssh or address of hosts.{host.name} or hosts.{twin.name}"

@@ -15,8 +15,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from benchctl.analysis.laws import PathBounds
 from benchctl.engine.site import Site
-from benchctl.errors import LabError
+from benchctl.errors import LabError, LabKilledError
 from benchctl.hosts.facts import sysctls
 from benchctl.lab.expect import KernelBuffers
 from benchctl.lab.lab import Lab
@@ -33,6 +34,7 @@ from benchctl.plan.promise import (
     LinkChange,
     Promises,
     bottlenecks,
+    bounds,
     loads_of,
     promises,
     way_of,
@@ -87,6 +89,22 @@ def _kernel() -> KernelBuffers:
     return KernelBuffers(version, min(most), max(receives))
 
 
+def _theory(
+    outside: Outside, topology: Topology, trial: BoundTrial, changes: Iterable[PlannedChange]
+) -> _Theory:
+    ends = ends_of(outside, topology, trial.plan.flows)
+    return trial.flows, ends, topology, _kernel(), _changes(changes, trial.plan.duration_s)
+
+
+def planned_promises(
+    outside: Outside, settings: LabSettings, trial: BoundTrial
+) -> Mapping[str, Promises]:
+    """Return what is expected of a trial's flows in a lab that is not built yet."""
+    source = parse_toml(settings.text, Path(settings.path))
+    topology = build_topology(source, trial.plan.lab)
+    return promises(*_theory(outside, topology, trial, settings.changes))
+
+
 class LabSite(Site):
     """A lab, rebuilt as the trials need it."""
 
@@ -105,6 +123,8 @@ class LabSite(Site):
         self.was_probed = False
         self._note = note
         self._lab: Lab | None = None
+        self._killed = ""
+        """How the last lab ended while it was built; empty if it was not."""
         self._wishes: Mapping[str, Any] | None = None
         self._verified: set[tuple[str, tuple[LinkSettings, LinkSettings]]] = set()
         self._loaded: set[frozenset[tuple[Hop, float]]] = set()
@@ -119,6 +139,7 @@ class LabSite(Site):
             await self.close()
         if reason := await self.fallen():
             self._note(f"{reason}; it is rebuilt")
+            self._killed = ""
             await self.close()
         lab = self._lab or await self._build(trial)
         if self._verifies:
@@ -146,7 +167,7 @@ class LabSite(Site):
                 await asyncio.to_thread(self._lab.check)
         except LabError as error:
             return error.message
-        return ""
+        return self._killed
 
     async def _build(self, trial: BoundTrial) -> Lab:
         topology = build_topology(self._source, trial.plan.lab)
@@ -155,7 +176,11 @@ class LabSite(Site):
             await asyncio.wait([building])  # which does not cancel it
         finally:
             # A half-built lab cannot be removed, so a cancelled caller waits for it all the same.
-            self._lab = lab = await building
+            try:
+                self._lab = lab = await building
+            except LabKilledError as error:
+                self._killed = error.message
+                raise
         if self._wishes is None and not self._verifies:
             self._note(_emulated(lab))
         self._wishes = trial.plan.lab
@@ -227,11 +252,15 @@ class LabSite(Site):
     def bottlenecks(self, trial: BoundTrial) -> Mapping[str, Mapping[str, str]]:
         return {} if self._lab is None else bottlenecks(*self._theory(self._lab, trial))
 
+    def bounds(self, trial: BoundTrial) -> Mapping[str, Mapping[str, PathBounds]]:
+        if self._lab is None:
+            return {}
+        flows, ends, topology, _, changes = self._theory(self._lab, trial)
+        return bounds(flows, ends, topology, changes)
+
     def _theory(self, lab: Lab, trial: BoundTrial) -> _Theory:
         """Return what theory needs to know of a trial in a lab."""
-        ends = ends_of(self._outside, lab.topology, trial.plan.flows)
-        changes = _changes(self._changes, trial.plan.duration_s)
-        return trial.flows, ends, lab.topology, _kernel(), changes
+        return _theory(self._outside, lab.topology, trial, self._changes)
 
     async def close(self) -> None:
         if self._lab is not None:

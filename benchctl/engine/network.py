@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import itertools
 import socket
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from ipaddress import ip_address
+from pathlib import Path
 from typing import Any
 
 from msgspec.structs import replace
@@ -35,30 +37,48 @@ def check_interfaces(network: Network) -> None:
             )
 
 
-async def with_addresses(
-    network: Network, hosts: Iterable[Host], spawner: Spawner, note: Callable[[str], None]
-) -> Network:
-    """Return a network whose hosts elsewhere have addresses for names. Raises HostError.
+def check_congestion_control(name: str) -> None:
+    """Raise ValueError if the kernel of this machine does not have a congestion control.
 
-    Also whether those are their own; ``note`` takes which are not.
+    A kernel that may load it has it (tcp_set_congestion_control in net/ipv4/tcp_cong.c). Whether
+    this user may choose it is seen when a flow does.
     """
-    found = {}
-    for named in hosts:
-        host = await with_address(named)
-        others = [one for one in (host.address, host.address6) if one]
-        others = [one for one in others if not await spawner.ask(host, ports, "is_own", one)]
-        if others and host.reachable:
-            note(
-                f"host {host.name} does not have the address {' and '.join(others)} itself, so its "
-                "servers listen at all that it has; if no NAT leads there, correct its address"
-            )
-        found[host.name] = replace(host, translated=frozenset(others))
-    for one, other in same_machines(found.values()):
+    option = getattr(socket, "TCP_CONGESTION", None)
+    if option is None:
+        return
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        try:
+            probe.setsockopt(socket.IPPROTO_TCP, option, name.encode())
+        except OSError as error:
+            if error.errno == errno.ENOENT:
+                there = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
+                known = f"; it has {', '.join(there.read_text().split())}" if there.exists() else ""
+                raise ValueError(f"congestion_control: this kernel has no {name}{known}") from None
+
+
+async def with_own_address(host: Host, spawner: Spawner, note: Callable[[str], None]) -> Host:
+    """Return a host elsewhere with addresses for names, and which of them are not its own.
+
+    ``note`` takes a word on those. Raises HostError.
+    """
+    host = await with_address(host)
+    others = [one for one in (host.address, host.address6) if one]
+    others = [one for one in others if not await spawner.ask(host, ports, "is_own", one)]
+    if others and host.reachable:
+        note(
+            f"host {host.name} does not have the address {' and '.join(others)} itself, so its "
+            "servers listen at all that it has; if no NAT leads there, correct its address"
+        )
+    return replace(host, translated=frozenset(others))
+
+
+def note_same_machines(hosts: Iterable[Host], note: Callable[[str], None]) -> None:
+    """Say which hosts are one machine."""
+    for one, other in same_machines(hosts):
         note(
             f"hosts {one.name} and {other.name} are one machine, {one.address}: what flows between "
             "them crosses no network"
         )
-    return replace(network, hosts={**network.hosts, **found})
 
 
 def same_machines(hosts: Iterable[Host]) -> Iterator[tuple[Host, Host]]:
@@ -93,6 +113,38 @@ async def with_address(host: Host) -> Host:
     of_version = {family: str(place[0]) for family, _, _, _, place in reversed(found)}
     address6 = host.address6 or of_version.get(socket.AF_INET6, "")
     return replace(host, address=of_version.get(socket.AF_INET, address6), address6=address6)
+
+
+def check_name(name: str) -> None:
+    """Raise MissingError if a name or address of a host is not known here."""
+    try:
+        socket.getaddrinfo(name, None, type=socket.SOCK_DGRAM)
+    except (OSError, UnicodeError) as error:
+        why = getattr(error, "strerror", None) or str(error)
+        raise MissingError(
+            f"the name {name} is not known here: {why}", "check the name and DNS, or use an address"
+        ) from None
+
+
+def unanswered(address: str, said: str) -> str:
+    """Return at which layer a host does not answer: its route, its port, or all.
+
+    ``said`` is what a tool said of it. A datagram socket that connects looks for a route, and sends
+    nothing.
+    """
+    try:
+        found = socket.getaddrinfo(address, None, type=socket.SOCK_DGRAM)
+    except OSError as error:
+        return f"the name {address} is not known here: {error.strerror}"
+    for family, kind, protocol, _, place in found:
+        with socket.socket(family, kind, protocol) as probe:
+            try:
+                probe.connect((place[0], 9, *place[2:]))
+            except OSError as error:
+                return f"there is no route to {place[0]} from here: {error.strerror}"
+    if "refused" in said.lower():
+        return f"{address} refuses the connection: no server listens at that port"
+    return f"{address} is silent: it is off, or a firewall drops what is sent to it"
 
 
 FreePorts = dict[tuple[Reach | None, tuple[Any, ...]], list[int]]

@@ -16,11 +16,14 @@ from benchctl.api import Channel
 from benchctl.engine.health import HealthFinding
 from benchctl.errors import HostError
 from benchctl.hosts import door, ports
+from benchctl.hosts.messages import KNOCKED
 from benchctl.hosts.spawn import Process, Spawner, has_ended, run, stop
 from benchctl.run.planned import Host
 
 # To start an interpreter on a busy host, and all tries of ports, which are at the same time.
 _READY_S, _KNOCKING_S = 10.0, 30.0
+# The last line says why it failed.
+_KEPT = 4096
 # Of a range. A run uses the first free ones, as many as flows run at the same time.
 MOST_TRIED = 16
 
@@ -94,6 +97,7 @@ class _Door:
 
         def take(_: Channel, data: bytes) -> None:
             said.extend(data)
+            del said[:-_KEPT]
             if door.LISTENING.encode() in said:
                 ready.set()
 
@@ -153,7 +157,9 @@ async def _try(
         places = ((pair.address, port) for pair, one in opened for port in one.ports)
         with suppress(OSError, ValueError):  # it took too long, or the host is lost
             _, said = await run(spawner, source, _words("knock", places), _KNOCKING_S)
-            return json.loads(said), said
+            found = json.loads(said)
+            KNOCKED.check(found)
+            return found, said
     return [], said
 
 

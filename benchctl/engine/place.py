@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -9,7 +10,8 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from benchctl.analysis.figures import FlowFold
-from benchctl.analysis.loaded import Period
+from benchctl.analysis.laws import PathBounds
+from benchctl.analysis.loaded import Load
 from benchctl.analysis.sharing import WINDOWS, fair_windows
 from benchctl.analysis.statistics import fairness_jain
 from benchctl.api import Command, FailureKind, Role, Tool
@@ -64,6 +66,19 @@ class FlowPlace:
     def hosts(self) -> list[Host]:
         """Those of its ends that are ours."""
         return [self.source] if self.target is None else [self.source, self.target]
+
+    def bounded(
+        self, links: Mapping[str, PathBounds], came_in: Mapping[str, float]
+    ) -> Mapping[str, PathBounds]:
+        """Return the bounds of its directions: of the links, and the bytes that its ends got."""
+        receivers = {"send": self.flow.plan.to, "receive": self.source.name}
+        return {
+            direction: replace(
+                links.get(direction, PathBounds()),
+                host_bytes=came_in.get(receivers.get(direction, ""), math.inf),
+            )
+            for direction in {*links, *receivers}
+        }
 
     @property
     def one_clock(self) -> bool:
@@ -122,12 +137,12 @@ def _one_way_s(flow: FlowAttempt) -> float:
     return min((f.spread.get("min", f.value) for f in found), default=0.0) / 2
 
 
-def loads(places: list[FlowPlace], flows: list[FlowAttempt]) -> list[Period]:
+def loads(places: list[FlowPlace], flows: list[FlowAttempt]) -> list[Load]:
     """Return when each flow that measures a rate carried data, in Unix time."""
     spans = []
     for place, flow in zip(places, flows, strict=True):
-        if (span := flow.load) is not None:
-            spans.append((span[0] - place.flow.demand.omitted_s, span[1]))
+        if (load := flow.load) is not None:
+            spans.append(load._replace(began=load.began - place.flow.demand.omitted_s))
     return spans
 
 
@@ -143,10 +158,15 @@ class Shares:
 
     @classmethod
     def of(cls, flows: Sequence[Tally]) -> Shares | None:
-        """Return None if fewer than two flows measured a rate, or none at the same time."""
+        """Return None if fewer than two flows measured a rate, or none at the same time.
+
+        A rate that cannot be has no share.
+        """
         for name in of_aspect(Aspect.RATE):
             told = [(flow, flow.fold.window_s(name)) for flow in flows]
             shares = [(f, w, f.second_0) for f, w in told if w is not None and f.second_0]
+            if any(name in flow.broken for flow in flows):
+                return None
             if len(shares) > 1:
                 begin = max(second_0 + window[0] for _, window, second_0 in shares)
                 end = min(second_0 + window[1] for _, window, second_0 in shares)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from benchctl.backends import Registry, installed
-from benchctl.engine.network import check_interfaces
+from benchctl.engine.network import check_congestion_control, check_interfaces
 from benchctl.engine.reaching import check_hosts, check_ways, reached
 from benchctl.engine.trust import distrust_hooks, distrust_services
 from benchctl.errors import LabError, MissingError
@@ -180,6 +180,9 @@ def _check_commands(plan: Plan, network: Network, tools: Tools) -> None:
         ends = network.hosts[flow.plan.source], network.target(flow.plan.to)
         if flow.plan.backend not in missing and not any(one and one.reach for one in ends):
             commands_of_flow(flow, network, tools)
+            wanted = vars(flow.parameters).get("congestion_control")
+            if wanted is not None:
+                check_congestion_control(wanted)
 
     plan.check_commands(build)
 

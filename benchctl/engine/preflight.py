@@ -8,15 +8,16 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from benchctl.api import Probe, Role, Tool
+from benchctl.api import Command, Probe, Role, Tool
 from benchctl.backends import AnyBackend, Registry
-from benchctl.errors import MissingError, PluginError
+from benchctl.errors import HostError, MissingError, PluginError
 from benchctl.hosts import recorder
 from benchctl.hosts.programs import located
-from benchctl.hosts.remote import NOT_STARTED
+from benchctl.hosts.remote import LOST, NOT_STARTED
+from benchctl.hosts.secrets import read_secrets
 from benchctl.hosts.spawn import LocalSpawner, Spawner, run
 from benchctl.hosts.tasks import run_to_end
-from benchctl.plan.bound import BoundFlow, BoundTrial
+from benchctl.plan.bound import UNPROMISED, BoundFlow, BoundTrial, Promised
 from benchctl.run.planned import LOCAL, Host, Network, PlannedFlow
 from benchctl.visible import visible
 
@@ -92,9 +93,11 @@ class Toolbox:
                 f"{what}: {' '.join(argv)} did not end within {PROBE_TIMEOUT_S:.0f} s"
             ) from None
         except ConnectionError as error:  # it names the host
-            raise MissingError(f"{error.strerror}") from error
+            raise HostError(f"{error.strerror}") from error
         except OSError as error:
             raise MissingError(f"{what}: {program} cannot be started: {error.strerror}") from error
+        if printed[0] == LOST and (why := await self._spawner.why_lost(host)):
+            raise HostError(why)
         if host.reach is not None and printed[0] == NOT_STARTED:
             raise MissingError(f"{what}: {printed[1].strip()}", probe.install)
         try:
@@ -224,15 +227,23 @@ def check_root(registry: Registry, flows: Iterable[PlannedFlow], network: Networ
             )
 
 
-def commands_of(trial: BoundTrial, network: Network, tools: Tools) -> list[FlowCommands]:
+def commands_of(
+    trial: BoundTrial, network: Network, tools: Tools, expected: Mapping[str, Promised]
+) -> list[FlowCommands]:
     """Return the commands of a trial's first attempt, with default ports instead of free ones.
 
-    Raises MissingError for a missing program.
+    ``expected`` is what theory expects of its flows in a lab, by name. Raises MissingError for a
+    missing program.
     """
-    return [commands_of_flow(flow, network, tools) for flow in trial.flows]
+    return [
+        commands_of_flow(flow, network, tools, expected.get(flow.plan.name, UNPROMISED))
+        for flow in trial.flows
+    ]
 
 
-def commands_of_flow(flow: BoundFlow, network: Network, tools: Tools) -> FlowCommands:
+def commands_of_flow(
+    flow: BoundFlow, network: Network, tools: Tools, expected: Promised = UNPROMISED
+) -> FlowCommands:
     """Return the commands of a flow; also raises ValueError if its tool cannot do what it asks."""
     plan, backend = flow.plan, flow.backend
     there: dict[Role, Tool] = {}
@@ -247,9 +258,15 @@ def commands_of_flow(flow: BoundFlow, network: Network, tools: Tools) -> FlowCom
     port = ports[0] if ports else backend.capabilities.default_port
     server = None
     try:
-        client = backend.client(flow.described(network, port, there, Role.CLIENT))
+        client = backend.client(
+            flow.described(network, port, there, Role.CLIENT, expected=expected)
+        )
         if target is not None and backend.capabilities.needs_server:
-            server = backend.server(flow.described(network, port, there, Role.SERVER))
+            server = backend.server(
+                flow.described(network, port, there, Role.SERVER, expected=expected)
+            )
+        for command in filter(None, (client, server)):
+            _check_secrets(command, flow)
     except ValueError:
         raise
     except Exception as error:  # third-party code may fail in any way
@@ -259,3 +276,12 @@ def commands_of_flow(flow: BoundFlow, network: Network, tools: Tools) -> FlowCom
             "report it to the author of the plugin",
         ) from error
     return FlowCommands(plan.name, located(client.argv), located(server.argv) if server else ())
+
+
+def _check_secrets(command: Command, flow: BoundFlow) -> None:
+    for variable, path in command.secrets.items():
+        try:
+            read_secrets({variable: path})
+        except ValueError as error:
+            named = [name for name, value in vars(flow.parameters).items() if value == path]
+            raise ValueError(": ".join([*named[:1], str(error)])) from None

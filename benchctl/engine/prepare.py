@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from benchctl.engine.planning import Planned
 from benchctl.engine.traffic import check_traffic
 from benchctl.engine.trust import untrusted
@@ -21,6 +23,7 @@ def record_plan(
     yes: bool = False,
     tags: Sequence[str] = (),
     server_wait_s: float = 0.0,
+    gives_up: bool = False,
     before_commit: Callable[[], object] = lambda: None,
 ) -> tuple[int, str]:
     """Write a plan into the store as a new run; returns the run's id and name.
@@ -38,4 +41,5 @@ def record_plan(
     run = planned_run(
         prepared.plan, prepared.outside, prepared.topology, prepared.registry, server_wait_s
     )
+    run = replace(run, settings=replace(run.settings, gives_up=gives_up))
     return create_run(store, run, time.time(), tags, before_commit)

@@ -46,7 +46,7 @@ def _faults(
         if "on" in given:
             yield ("on",), "ssh takes the place of on", "remove one of them"
         return
-    for key in ("sudo", "interfaces"):
+    for key in ("sudo", "patience", "interfaces"):
         if key in given:
             hint = "those of this machine are in [interfaces]" if key == "interfaces" else ""
             yield (key,), "is for a host with ssh", hint

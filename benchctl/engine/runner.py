@@ -13,8 +13,8 @@ from typing import Any
 from benchctl.analysis.results import FlowReport, TrialReport
 from benchctl.backends import Registry
 from benchctl.engine.about import About
-from benchctl.engine.holding import Holding, hosts_of_run
-from benchctl.engine.network import with_addresses
+from benchctl.engine.attendance import Attendance
+from benchctl.engine.holding import Holding, disturbing, hosts_of_run
 from benchctl.engine.preflight import Toolbox
 from benchctl.engine.sessions import check_sessions
 from benchctl.engine.site import Site
@@ -27,7 +27,7 @@ from benchctl.plan.strategy import Strategy, strategy_of
 from benchctl.run.planned import Settings
 from benchctl.run.record import Run, Trial
 from benchctl.run.status import Status
-from benchctl.store.locks import Liveness, Turn, other_stores
+from benchctl.store.locks import Liveness, Turn
 from benchctl.store.read import Reader
 from benchctl.store.record import Recorder
 
@@ -80,7 +80,7 @@ class Runner:
         recorder.update_run(
             status=Status.RUNNING, started_time=started, error="", runner_pid=os.getpid()
         )
-        for store in other_stores(self._store):
+        for store in disturbing(reader, run):
             text = (
                 f"another run is being measured here, in store {store}: the two affect each other"
             )
@@ -128,21 +128,50 @@ class Runner:
             note = (lambda text: _note(recorder, text)) if self._waits else None
             holding = Holding(run.name, about.greet, note)
             async with Hosts(holding.greet) as hosts:
-                if run.settings.lab is None:  # else they do not exist yet
-                    wanted = hosts_of_run(reader, run)
-                    taking = asyncio.ensure_future(holding.take(hosts, wanted))
-                    if not await self._unless_stopped(taking):
-                        return
-                    elsewhere = [host for host in wanted if host.reach]
-                    site.network = await with_addresses(
-                        site.network, elsewhere, hosts, lambda text: _note(recorder, text)
-                    )
-                    trials = (one for one in reader.trials(run.id) if one.status.is_open)
-                    await check_sessions(hosts, wanted, trials, site.network, self._registry)
-                await self._measure_on(site, hosts, about, recorder, reader, run, turn)
+                hurrying = asyncio.ensure_future(self._hurry(hosts))
+                try:
+                    attendance = await self._attend(hosts, holding, site, recorder, reader, run)
+                    if not self.signals.stop.is_set():
+                        await self._measure_on(
+                            site, hosts, about, attendance, recorder, reader, run, turn
+                        )
+                finally:
+                    await cancel(hurrying)
         finally:
             await cancel(watching)
             await site.close()
+
+    async def _hurry(self, hosts: Hosts) -> None:
+        await self.signals.stop.wait()
+        hosts.hurry()
+
+    async def _attend(
+        self,
+        hosts: Hosts,
+        holding: Holding,
+        site: Site,
+        recorder: Recorder,
+        reader: Reader,
+        run: Run,
+    ) -> Attendance | None:
+        """Hold the hosts that are there, until the user stops it; those of a lab are not yet.
+
+        Raises HostError if too few are there for any trial.
+        """
+
+        def left() -> Iterator[Trial]:
+            return (trial for trial in reader.trials(run.id) if trial.status.is_open)
+
+        if run.settings.lab is not None:
+            return None
+        wanted = hosts_of_run(reader, run)
+        attendance = Attendance(
+            hosts, site, run.settings.hooks, left, lambda text: _note(recorder, text)
+        )
+        if await self._unless_stopped(asyncio.ensure_future(holding.take(hosts, wanted))):
+            there = await attendance.begin(wanted)
+            await check_sessions(hosts, there, left(), site.network, self._registry)
+        return attendance
 
     async def _unless_stopped(self, task: asyncio.Future[None]) -> bool:
         """Wait for a task; False if the user ended the wait."""
@@ -160,6 +189,7 @@ class Runner:
         site: Site,
         spawner: Hosts,
         about: About,
+        attendance: Attendance | None,
         recorder: Recorder,
         reader: Reader,
         run: Run,
@@ -176,9 +206,12 @@ class Runner:
             time.time,
             run.seed,
             run.hooks,
+            attendance,
         )
         try:
             await self._measure_trials(runner, recorder, reader, run, turn)
+            if attendance is not None:
+                attendance.check_end()
         finally:
             await runner.hooks.close()
 
@@ -209,8 +242,18 @@ class Runner:
                 )
             finally:
                 turn.give_back()
+            if runner.gives_up:
+                self._give_up(recorder, reader, runner.gives_up)
+                return
             first = False
             position = row.position + 1
+
+    def _give_up(self, recorder: Recorder, reader: Reader, why: str) -> None:
+        """Skip the trials that are left."""
+        for trial in reader.trials(self._run_id):
+            if trial.status.is_open:
+                error = f"not measured: {why}"
+                recorder.update_trial(trial.id, status=Status.SKIPPED, error=error)
 
     async def _add(self, recorder: Recorder, reader: Reader, position: int) -> Trial | None:
         """Record the next trial that the strategy adds, if any."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from benchctl.analysis.laws import PathBounds
 from benchctl.errors import LabError
 from benchctl.plan.bound import BoundTrial
 from benchctl.run.planned import Network
@@ -38,6 +39,10 @@ class Site:
 
     def bottlenecks(self, trial: BoundTrial) -> Mapping[str, Mapping[str, str]]:
         """Return the link that limits each of the trial's flows by theory, by direction."""
+        return {}
+
+    def bounds(self, trial: BoundTrial) -> Mapping[str, Mapping[str, PathBounds]]:
+        """Return what the links allow each of the trial's flows at most, by direction."""
         return {}
 
     async def carried(self, trial: BoundTrial) -> Sequence[Carried]:

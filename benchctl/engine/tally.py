@@ -13,10 +13,15 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
+from msgspec.structs import replace
+
 from benchctl.analysis.clockfit import clock_figures, step_events
 from benchctl.analysis.events import events_of
 from benchctl.analysis.figures import FlowFold
-from benchctl.analysis.loaded import Period, loaded_figures
+from benchctl.analysis.held import held, late_words, sentences
+from benchctl.analysis.laws import UNKNOWN, Terms
+from benchctl.analysis.loaded import Load, loaded_figures
+from benchctl.analysis.losses import CountedEnds, loss_figures
 from benchctl.analysis.packets import packet_figures
 from benchctl.analysis.rising import rises_of
 from benchctl.analysis.steady import steady_figures
@@ -40,6 +45,10 @@ class Tally:
         """Unix time of the measurement's own start."""
         self.server_second_0: float | None = None
         """That of what the server sends, by the server's clock."""
+        self.client_ended: float | None = None
+        """When the client had ended by itself, in Unix time; None if unknown."""
+        self.broken: set[str] = set()
+        """The metrics of its figures that count nowhere."""
         self._recorder = recorder
         self._wall = wall_clock
         self._failures: dict[Role, Failure] = {}
@@ -62,13 +71,14 @@ class Tally:
         return self._sampled or self.status is Status.OK
 
     @property
-    def load(self) -> Period | None:
+    def load(self) -> Load | None:
         """When it carried data, the omitted part apart; None for a probe, and without samples."""
         windows = [self.fold.window_s(name) for name in of_aspect(Aspect.RATE)]
         window = next((one for one in windows if one is not None), None)
         if window is None or self.second_0 is None:
             return None
-        return self.second_0 + window[0], self.second_0 + window[1]
+        began, ended = (self.second_0 + bound_s for bound_s in window)
+        return Load(began, ended, max(ended, self.client_ended or ended))
 
     def fail(self, failure: Failure, role: Role = Role.CLIENT) -> None:
         """Note why the flow failed; the first reason of each end counts."""
@@ -128,47 +138,52 @@ class Tally:
         if cut_short:
             self.status = cut_short
             return
-        figures = self.fold.figures()
-        moved = [f.value for (_, name), f in figures.items() if name == "throughput_bps"]
-        if not self.failure and not figures:
-            self.fail(Failure(FailureKind.TOOL, "ended without any result"))
-        elif not self.failure and moved and min(moved) <= 0:
-            self.fail(Failure(FailureKind.TOOL, "moved no data"))
+        if not self.failure and (lack := self.fold.lack):
+            self.fail(Failure(FailureKind.TOOL, lack))
         self.status = Status.FAILED if self.failure else Status.OK
-        for text in self.fold.disagreements() if self.status is Status.OK else ():
-            self.note(text)
 
     def write(
         self,
-        loads: Sequence[Period],
+        loads: Sequence[Load],
         expected: Mapping[str, Mapping[str, float]] = MappingProxyType({}),
+        ends: Mapping[str, CountedEnds] = MappingProxyType({}),
         *,
+        terms: Terms = UNKNOWN,
         one_clock: bool = False,
         rises: bool = False,
     ) -> None:
         """Write the flow's result; ``loads`` are when the flows of the trial carried data.
 
-        ``expected`` is what theory expects of it in a lab, by direction and metric; ``one_clock``
-        says that both ends are on one machine.
+        ``expected`` is what theory expects of it in a lab, by direction and metric; ``ends`` are
+        what its hosts counted, by direction; ``terms`` are what the laws need to know;
+        ``one_clock`` says that both ends are on one machine.
         With ``rises``, its events include delays that rise, the sign of overload for a search.
         To be called when nothing of the trial runs any more: a long flow takes tens of
         milliseconds.
         """
         failure = self.failure
+        terms = replace(terms, lasted_s=self.fold.lasted_s)
         loaded = loaded_figures(self.fold, self.second_0, loads) if self.second_0 else {}
         figures = {
-            **self.fold.figures(),
+            **held(self.fold.figures(), terms, self.fold.others()),
             **packet_figures(self.fold),
             **clock_figures(self.fold, expected, one_clock=one_clock),
             **steady_figures(self.fold),
             **loaded,
+            **loss_figures(self.fold, ends),
         }
+        apart = self.fold.disagreements() if self.status is Status.OK else {}
+        unmarked = (text for key, text in apart.items() if figures[key].broken is None)
+        for text in (*sentences(figures), *filter(None, (late_words(terms),)), *unmarked):
+            self.note(text)
+        self.broken = {name for (_, name), figure in figures.items() if not figure.counts}
         self._recorder.add_figures(self.flow_id, figures)
         found = [*events_of(self.fold), *step_events(self.fold)]
         found += rises_of(self.fold) if rises else ()
         self._recorder.add_events(self.flow_id, found)
         self._recorder.update_flow(
             self.flow_id,
+            held=True,
             status=self.status,
             failure=str(failure.kind) if failure else "",
             error=": ".join(filter(None, (self._reason, failure.message if failure else ""))),
@@ -205,6 +220,8 @@ def check(event: Event) -> Event:
         case Summary():
             for name, value in event.metrics.items():
                 _check_numbers(value if isinstance(value, Mapping) else {name: value})
+            _check_numbers(event.instead)
+            _check_numbers(event.resolution)
         case Started():
             _check_numbers({"epoch_s": event.epoch_s})
         case TracedRoute():

@@ -8,21 +8,23 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from benchctl.analysis.figures import FlowFold
+from benchctl.analysis.laws import terms_of
 from benchctl.api import FailureKind, Role
+from benchctl.engine.attendance import Attendance, AwayError
 from benchctl.engine.capture import recorder_of
 from benchctl.engine.command import command_of
-from benchctl.engine.counting import HostReadings
+from benchctl.engine.counting import HostReadings, came_in_bytes, ends_of
 from benchctl.engine.flow import FlowAttempt
 from benchctl.engine.hooks import Hooks
 from benchctl.engine.inside import keep_inside
 from benchctl.engine.losses import blame_lost, clocks_at, reach_hosts, watch_hosts
-from benchctl.engine.network import FreePorts, ports_of
+from benchctl.engine.network import FreePorts, ports_of, unanswered
 from benchctl.engine.place import FlowPlace, Shares, first_sent, lead_s, loads, next_port, server_of
 from benchctl.engine.preflight import Toolbox
 from benchctl.engine.site import Site
 from benchctl.engine.ways import blame_ways
 from benchctl.errors import HookError, HostError, LabError, MissingError
-from benchctl.hosts.spawn import Spawner
+from benchctl.hosts.spawn import STOP_GRACE_S, Spawner
 from benchctl.hosts.tasks import cancel
 from benchctl.plan.bound import BoundTrial
 from benchctl.run.planned import Settings
@@ -58,8 +60,10 @@ class TrialRunner:
         wall_clock: Callable[[], float],
         seed: int,
         of_run: Sequence[HookOutcome] = (),
+        attendance: Attendance | None = None,
     ) -> None:
         """``of_run`` are the hosts' commands that ran around the run already."""
+        self._attendance = attendance
         self._site = site
         self._toolbox = toolbox
         self._spawner = spawner
@@ -68,8 +72,13 @@ class TrialRunner:
         self._signals = signals
         self._wall = wall_clock
         self._seed = seed
-        self.hooks = Hooks(settings.hooks, spawner, recorder, wall_clock, site.fallen, of_run)
+        is_away = [attendance.is_away] if attendance else []
+        self.hooks = Hooks(
+            settings.hooks, spawner, recorder, wall_clock, site.fallen, of_run, *is_away
+        )
         """The commands of the hosts around each attempt; to be closed at the end of the run."""
+        self.gives_up = ""
+        """Why the run is to end with the last trial, if it is."""
         self._wait_end = wall_clock() + settings.server_wait_s
         """Until then, a server that does not answer may still be starting."""
         self._free: FreePorts = {}
@@ -89,7 +98,8 @@ class TrialRunner:
         turns = dict.fromkeys((flow.name for flow in trial.plan.flows), 0)
         tried, number, waited = 1, first_attempt, 0
         while True:
-            placing = asyncio.ensure_future(self._places(trial_id, trial, turns))
+            calls = self._attendance if number == first_attempt else None
+            placing = asyncio.ensure_future(self._places(trial_id, trial, turns, calls))
             try:
                 if not await self._until_asked(placing):
                     return self._finish(trial_id, trial, places, flows, self._cut_short())
@@ -105,7 +115,7 @@ class TrialRunner:
                     fallen, wait_s = error.message, self._settings.backoff_s * 2 ** (tried - 1)
                 if not fallen:
                     raise
-                if tried == self._settings.attempts:
+                if tried == self._settings.attempts or isinstance(error, AwayError):
                     return self._finish(trial_id, trial, [], [], Status.FAILED, fallen)
                 tried, number = tried + 1, number + 1
                 if not await self._until_asked(asyncio.ensure_future(asyncio.sleep(wait_s))):
@@ -115,8 +125,11 @@ class TrialRunner:
                 await self.hooks.after()
             status = overall({flow.status for flow in flows})
             may_succeed = self._may_succeed(places, flows, status)
-            starting = self._may_be_starting(places, flows)
-            if not (may_succeed or starting):
+            away = self._unanswered(places, flows)
+            starting = bool(away) and self._wall() < self._wait_end
+            if away and self._settings.gives_up:
+                self.gives_up = await _why_away(*away[0])
+            if self.gives_up or not (may_succeed or starting):
                 return self._finish(trial_id, trial, places, flows, status)
             # A busy server moves the flow to its next port at once; only a full round of ports is
             # an attempt.
@@ -152,8 +165,14 @@ class TrialRunner:
         return task in done
 
     async def _places(
-        self, trial_id: int, trial: BoundTrial, turns: Mapping[str, int]
+        self,
+        trial_id: int,
+        trial: BoundTrial,
+        turns: Mapping[str, int],
+        calls: Attendance | None,
     ) -> list[FlowPlace]:
+        if calls is not None:
+            await calls.call(trial.plan)
         network = await self._site.prepare(trial)
         if self._site.was_probed:
             self._spawner.forget_clocks()
@@ -210,9 +229,12 @@ class TrialRunner:
         self._recorder.update_trial(trial_id, clocks=clocks_at(flows, self._wall()))
         await blame_lost(places, flows, self._spawner, self._site)
         ends = [self._end(flow, status, reason) for flow in flows]
+        killing = asyncio.ensure_future(self._kill_late(flows))
         # Build all of them first: if one fails, no other is running.
         unwritten = [end for end in await asyncio.gather(*ends, return_exceptions=True) if end]
-        self._recorder.update_trial(trial_id, counters=await counting)
+        await cancel(killing)
+        counters = await counting
+        self._recorder.update_trial(trial_id, counters=counters)
         await self._keep_links(trial_id, trial)
         await self._until_asked(asyncio.ensure_future(blame_ways(places, flows, self._spawner)))
         for one in (error, *unwritten):
@@ -220,10 +242,29 @@ class TrialRunner:
                 raise one
         carried = loads(places, flows)
         rises = self._settings.search is not None
+        bounds = self._site.bounds(trial)
+        is_whole = all(counts.began_time <= load.began for load in carried)
+        came_in = came_in_bytes(counters) if is_whole else {}
         for place, flow in zip(places, flows, strict=True):
-            flow.write(carried, place.expected, one_clock=place.one_clock, rises=rises)
+            flow.write(
+                carried,
+                place.expected,
+                ends_of(place, places, counters),
+                terms=terms_of(
+                    place.flow.requested, place.bounded(bounds.get(flow.name, {}), came_in)
+                ),
+                one_clock=place.one_clock,
+                rises=rises,
+            )
             await keep_inside(self._recorder, place, flow, self._signals.stop)
         return flows
+
+    async def _kill_late(self, flows: Sequence[FlowAttempt]) -> None:
+        """Kill what has not ended soon after the user has asked for the end."""
+        await self._signals.stop.wait()
+        await asyncio.sleep(STOP_GRACE_S)
+        for flow in flows:
+            flow.kill()
 
     async def _keep_links(self, trial_id: int, trial: BoundTrial) -> None:
         """Write the counters of the links, and warn if they make the figures doubtful."""
@@ -317,6 +358,7 @@ class TrialRunner:
             target=plan.to, direction=str(plan.direction), port=place.port,
             status=Status.PLANNED, client=(), server=(), expected=place.expected,
             bottlenecks=place.bottlenecks, requested=place.flow.requested,
+            protocol=place.flow.demand.protocol,
         )  # fmt: skip
         fold = FlowFold(backend.capabilities.metrics)
         tap = recorder_of(
@@ -338,25 +380,28 @@ class TrialRunner:
         has had a whole deadline to do so.
         """
         pairs = list(zip(places, flows, strict=True))
-        self._answered |= {server_of(place) for place, flow in pairs if flow.has_measured}
+        self._answered |= {
+            server_of(place) for place, flow in pairs if flow.has_measured and not _is_away(flow)
+        }
         if status is Status.TIMED_OUT:
             late = {server_of(place) for place, flow in pairs if flow.status is Status.TIMED_OUT}
             return late <= self._answered
         retryable = all(flow.failure.kind.retryable for flow in flows if flow.failure)
         return status is Status.FAILED and retryable
 
-    def _may_be_starting(self, places: list[FlowPlace], flows: list[FlowAttempt]) -> bool:
-        """Return whether the trial failed only because servers of others do not answer yet."""
-        if self._wall() >= self._wait_end:
-            return False
+    def _unanswered(
+        self, places: list[FlowPlace], flows: list[FlowAttempt]
+    ) -> list[tuple[FlowPlace, FlowAttempt]]:
+        """Return the flows that failed, if all did because servers of others never answered."""
         pairs = zip(places, flows, strict=True)
         late = [(p, f) for p, f in pairs if f.failure or f.status is Status.TIMED_OUT]
-        return bool(late) and all(
+        away = all(
             place.target is None
             and server_of(place) not in self._answered
-            and (flow.failure is None or flow.failure.kind is FailureKind.UNREACHABLE)
+            and (flow.failure is None or _is_away(flow))
             for place, flow in late
         )
+        return late if away else []
 
     def _cut_short(self) -> Status:
         """Return the status of an unfinished flow: as requested by the user, or timed out."""
@@ -392,3 +437,13 @@ class TrialRunner:
             fair_windows=shares.windows if shares else [],
         )
         return status
+
+
+def _is_away(flow: FlowAttempt) -> bool:
+    return flow.failure is not None and flow.failure.kind is FailureKind.UNREACHABLE
+
+
+async def _why_away(place: FlowPlace, flow: FlowAttempt) -> str:
+    address = place.network.peers[place.flow.plan.to].host
+    message = flow.failure.message if flow.failure else ""
+    return await asyncio.to_thread(unanswered, address, message)

@@ -1,16 +1,16 @@
 """Runs commands on a host elsewhere, for a runner at the other end of one connection.
 
-This file is sent with `frames`, `gated` and `hostlock` over the standard input of ``python3``, and
-runs from memory: nothing is written to the host's disk. It needs Python 3.9, a POSIX system, and
-nothing else of benchctl.
+This file is sent with `frames`, `messages`, `gated` and `hostlock` over the standard input of
+``python3``, and runs from memory: nothing is written to the host's disk. It needs Python 3.9, a
+POSIX system, and nothing else of benchctl.
 
 A command starts as a shell that waits at a gate, and leads a process group of its own. The gate
 opens at once or at a time of this host's clock. Output carries the time of its arrival by that
 clock.
 
-Nothing stays behind. When the connection closes or has been silent for ``PATIENCE_S``, the agent
-kills every group that it started, and ends. If the agent itself dies, its guardian kills them: a
-process that reads a pipe from the agent.
+Nothing stays behind. When the connection closes or has been silent for as long as its runner says,
+the agent kills every group that it started, and ends. If the agent itself dies, its guardian kills
+them: a process that reads a pipe from the agent.
 """
 
 from __future__ import annotations
@@ -30,13 +30,22 @@ from contextlib import suppress
 from functools import partial
 from typing import IO, Any
 
-from benchctl.hosts.frames import HELLO, PATIENCE_S, FrameReader, frame
+from benchctl.hosts.frames import HELLO
 from benchctl.hosts.gated import GATE, GatedCommand, caller, guard, kill, pour, program_path
 from benchctl.hosts.hostlock import NAME, HostLock
+from benchctl.hosts.messages import (
+    ASKED,
+    MOST_PIECE,
+    MOST_REASON,
+    SAID,
+    MessageReader,
+    check_answer,
+    packed,
+)
 
 # Limits the wait for output that a grandchild still holds open after the command has ended.
 DRAIN_S = 1.0
-# What a tool prints faster than the connection carries waits in its own pipe.
+# What a tool prints while the connection carries less, or nothing; the rest waits in its own pipe.
 MOST_UNSENT = 1 << 20
 # No timer of a busy machine is later; the rest of the wait is slept to the microsecond.
 EARLY_S = 0.002
@@ -59,7 +68,7 @@ class Agent:
         self._lock = HostLock(lock)
         self._caller = caller()
         self._selector = selectors.DefaultSelector()
-        self._frames = FrameReader()
+        self._messages = MessageReader(ASKED)
         self._unsent = bytearray()
         self._paused: list[tuple[IO[bytes], Callable[[object], None]]] = []
         self._commands: dict[int, GatedCommand] = {}
@@ -88,11 +97,12 @@ class Agent:
         os.set_blocking(1, False)
         self._selector.register(wake, selectors.EVENT_READ, self._reap)
         self._selector.register(0, selectors.EVENT_READ, self._read)
-        about = {"python": sys.version.split()[0], "system": sys.platform, "pid": os.getpid()}
-        # The words of SSH_CONNECTION, ssh(1): addresses and ports of both ends.
-        about["connection"] = sys.argv[1:]
         self._unsent += HELLO
-        self._send({"hello": about})
+        self._send(
+            "hello", python=sys.version.split()[0], system=sys.platform, pid=os.getpid(),
+            # The words of SSH_CONNECTION, ssh(1): addresses and ports of both ends.
+            connection=sys.argv[1:],
+        )  # fmt: skip
         try:
             while not self._over:
                 for key, _ in self._selector.select(self._wait_s()):
@@ -126,7 +136,7 @@ class Agent:
             kill(command.process.pid, signal.SIGKILL)
         self._lock.give_back()
         with suppress(OSError):  # nobody reads, or nothing fits: the runner sees that it ended
-            os.write(1, bytes(self._unsent) + frame({"bye": self._over}))
+            os.write(1, bytes(self._unsent) + packed(SAID, "bye", why=self._over[:MOST_REASON]))
         os.close(self._guardian)
         if self._guardian_pid:
             os.waitpid(self._guardian_pid, 0)
@@ -143,13 +153,22 @@ class Agent:
             self._over = "the connection was closed"
             return
         try:
-            for head, body in self._frames.feed(data):
-                getattr(self, "do_" + head.pop("call"))(body, **head)
-        except Exception as error:  # the runner is of another version, or something else speaks
+            for name, fields, body in self._messages.feed(data):
+                getattr(self, "do_" + name)(body, **fields)
+        except Exception as error:  # something else speaks
             self._over = f"not understood: {type(error).__name__}: {error}"
 
-    def _send(self, head: dict[str, Any], body: bytes = b"") -> None:
-        self._unsent += frame(head, body)
+    def _send(self, message: str, body: bytes = b"", /, **fields: Any) -> None:
+        self._unsent += packed(SAID, message, body, **fields)
+        self._write(1)
+
+    def _answer(self, number: int, function: str, call: Callable[[], Any]) -> None:
+        try:
+            said = packed(SAID, "answer", number=number, value=check_answer(function, call()))
+        except Exception as error:  # of a system that nobody has seen yet
+            why = f"{type(error).__name__}: {error}"[:MOST_REASON]
+            said = packed(SAID, "answer", number=number, error=why)
+        self._unsent += said
         self._write(1)
 
     def _write(self, target: int) -> None:
@@ -172,9 +191,9 @@ class Agent:
 
     # --- what the runner asks for -----------------------------------------------------------
 
-    def do_ping(self, _: bytes, sent: float) -> None:
+    def do_ping(self, _: bytes, number: int) -> None:
         """Answer with this host's time."""
-        self._send({"pong": sent, "time": self.now()})
+        self._send("pong", number=number, time_s=self.now())
 
     def do_program(self, body: bytes, name: str) -> None:
         """Keep a Python program, for commands that name it."""
@@ -184,19 +203,17 @@ class Agent:
 
     def do_ask(self, body: bytes, number: int, function: str, arguments: list[Any]) -> None:
         """Call a function of a module whose text is the body."""
-        try:
+
+        def call() -> Any:
             module: dict[str, Any] = {"__name__": "asked"}
             exec(compile(zlib.decompress(body), "asked", "exec"), module)
-            self._send({"answer": number, "value": module[function](*arguments)})
-        except Exception as error:  # of a system that nobody has seen yet
-            self._send({"answer": number, "error": f"{type(error).__name__}: {error}"})
+            return module[function.rpartition(".")[2]](*arguments)
+
+        self._answer(number, function, call)
 
     def do_lock(self, _: bytes, number: int, who: str) -> None:
         """Take the host for one run, or answer who has it."""
-        try:
-            self._send({"answer": number, "value": self._lock.take(who)})
-        except OSError as error:
-            self._send({"answer": number, "error": f"the host cannot be locked: {error.strerror}"})
+        self._answer(number, "lock", lambda: self._lock.take(who))
 
     def do_unlock(self, _: bytes) -> None:
         """Leave the host to others."""
@@ -222,7 +239,7 @@ class Agent:
             )  # fmt: skip
         except (OSError, ValueError) as error:
             why = getattr(error, "strerror", None) or str(error)
-            self._send({"refused": number, "error": why})
+            self._send("refused", number=number, error=why[:MOST_REASON])
             if program:
                 os.close(feed)
             return
@@ -236,7 +253,7 @@ class Agent:
         command = self._commands[number] = GatedCommand(number, process)
         for stream in command.streams:
             self._watch(command, stream)
-        self._send({"started": number, "pid": process.pid})
+        self._send("started", number=number, pid=process.pid)
 
     def _words(self, argv: list[str | None], pipe: int) -> list[str]:
         """Return a command as it is started here: by our Python, its script by a pipe."""
@@ -260,17 +277,17 @@ class Agent:
 
     def _pass_on(self, command: GatedCommand, stream: IO[bytes]) -> bool:
         """Send what a command has printed; returns whether that was anything."""
-        data = os.read(stream.fileno(), 1 << 16)
+        data = os.read(stream.fileno(), MOST_PIECE)
         if data:
             channel = command.streams[stream]
-            self._send({"output": command.number, "channel": channel, "time": self.now()}, data)
+            self._send("output", data, number=command.number, channel=channel, time_s=self.now())
         return bool(data)
 
-    def do_begin(self, _: bytes, number: int, at: float = 0.0) -> None:
+    def do_begin(self, _: bytes, number: int, at_s: float = 0.0) -> None:
         """Open a command's gate, at a time of this host or at once."""
         command = self._commands.get(number)
         if command is not None:
-            self._after(max(0.0, at - self.now()) if at else 0.0, command.open_gate)
+            self._after(max(0.0, at_s - self.now()) if at_s else 0.0, command.open_gate)
 
     def do_signal(self, _: bytes, number: int, name: str) -> None:
         """Send a signal to a command and all that it started; nothing if it has ended."""
@@ -317,17 +334,14 @@ class Agent:
         command.open_gate()
         del self._commands[command.number]
         os.write(self._guardian, b"-%d\n" % command.process.pid)
-        self._send({"ended": command.number, "code": command.process.returncode})
+        self._send("ended", number=command.number, code=command.process.returncode)
 
 
-def main(
-    skew_s: float = 0.0, drift: float = 0.0, lock: str = NAME, patience_s: float = PATIENCE_S
-) -> None:
-    """Serve a runner on standard input and output.
+def main(patience_s: float, skew_s: float = 0.0, drift: float = 0.0, lock: str = NAME) -> None:
+    """Serve a runner on standard input and output, until it is silent for ``patience_s``.
 
-    To try hosts whose clocks differ, the clock is ``skew_s`` ahead at the Unix time 0, and gains
-    ``drift`` seconds in each. ``lock`` names the lock. ``patience_s`` is the longest silence of the
-    runner.
+    It sends a ping each second. To try hosts whose clocks differ, the clock is ``skew_s`` ahead at
+    the Unix time 0, and gains ``drift`` seconds in each. ``lock`` names the lock.
     """
     read, write = os.pipe()
     pid = os.fork()

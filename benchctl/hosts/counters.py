@@ -21,6 +21,11 @@ SUMS = {
     "tcp_segments_sent": ("Tcp OutSegs",),
     "tcp_segments_received": ("Tcp InSegs",),
     "tcp_segments_retransmitted": ("Tcp RetransSegs",),
+    "tcp_recoveries": (
+        "TcpExt TCPSackRecovery",
+        "TcpExt TCPRenoRecovery",
+        "TcpExt TCPLossProbeRecovery",
+    ),
     "tcp_timeouts": ("TcpExt TCPTimeouts",),
     "tcp_spurious_timeouts": ("TcpExt TCPSpuriousRTOs",),
     "tcp_segments_dropped": ("TcpExt TCPRcvQDrop", "TcpExt TCPOFODrop", "TcpExt TCPBacklogDrop"),
@@ -35,6 +40,8 @@ SUMS = {
 }
 """Our counts, and those of the kernel that each is the sum of (net/ipv4/proc.c, net/ipv6/proc.c).
 
+A recovery is entered once for all that is lost of one flight; what a tail loss probe repairs enters
+none, and counts by itself (net/ipv4/tcp_input.c, tcp_enter_recovery, tcp_process_tlp_ack).
 A segment that TCP drops at its receiver is in one of the three, by where it was dropped: in order,
 out of order, or while the program held the socket (net/ipv4/tcp_input.c, tcp_ipv4.c).
 """

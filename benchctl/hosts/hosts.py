@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from types import ModuleType
 from typing import Any
 
@@ -15,9 +15,12 @@ from benchctl.hosts.remote import RemoteHost, holder, link_to
 from benchctl.hosts.shell import ShellHost
 from benchctl.hosts.spawn import LocalSpawner, OnData, Process
 from benchctl.hosts.ssh import NoPythonError
+from benchctl.hosts.tasks import cancel, interrupts
 from benchctl.run.planned import Host, Reach
 from benchctl.visible import visible
 
+# How often it is looked whether whoever needs the hosts wants to end.
+_LOOK_S = 0.1
 # Fewer than sshd lets in at once (MaxStartups, sshd_config(5)), should all be behind one jump host.
 LOGINS = 8
 
@@ -45,12 +48,28 @@ class Hosts:
         self._opening: dict[Reach | None, asyncio.Future[RemoteHost]] = {}
         """By how they are reached: two names of a profile may be one host."""
         self._turns = asyncio.Semaphore(LOGINS)
+        self._hurries = False
 
     async def __aenter__(self) -> Hosts:
         await self._local.__aenter__()
+        if (owner := asyncio.current_task()) is not None:
+            self._watching = asyncio.ensure_future(self._watch(owner))
         return self
 
+    async def _watch(self, owner: asyncio.Task[Any]) -> None:
+        """Hurry as soon as the task that needs the hosts is cancelled, and give up at a second."""
+        while not owner.cancelling():
+            await asyncio.sleep(_LOOK_S)
+        self.hurry()
+        while interrupts() < 2:
+            await asyncio.sleep(_LOOK_S)
+        for link in self._links():
+            link.abandon()
+
     async def __aexit__(self, *exception: object) -> None:
+        await cancel(self._watching)
+        if isinstance(exception[1], asyncio.CancelledError):
+            self.hurry()
         for opening in self._opening.values():
             opening.cancel()  # no effect on a connection that is open
         opened = await asyncio.gather(*self._opening.values(), return_exceptions=True)
@@ -58,14 +77,27 @@ class Hosts:
         self._lock.give_back()
         await self._local.__aexit__(*exception)
 
-    async def connect(self, hosts: Iterable[Host]) -> None:
-        """Open all connections that are missing. Raises HostError if one cannot be."""
-        await asyncio.gather(*(self.link(host) for host in hosts if host.reach))
+    async def connect(self, hosts: Iterable[Host]) -> list[Host]:
+        """Open all connections that are missing; returns the hosts that are there."""
+        wanted = list(hosts)
+        elsewhere = [host for host in wanted if host.reach]
+        found = await asyncio.gather(*map(self.link, elsewhere), return_exceptions=True)
+        for one in found:
+            if isinstance(one, BaseException) and not isinstance(one, HostError):
+                raise one
+        return [host for host in wanted if self.away(host) is None]
+
+    def away(self, host: Host) -> BaseException | None:
+        """Return why a host elsewhere was not reached when that was last tried; None if it was."""
+        opening = self._opening.get(host.reach) if host.reach else None
+        return opening.exception() if opening is not None and opening.done() else None
 
     async def link(self, host: Host) -> RemoteHost:
         """Return the connection to a host elsewhere, opened if there is none. Raises HostError."""
         opening = self._opening.get(host.reach)
         if opening is None or (opening.done() and (opening.exception() or opening.result().lost)):
+            if self._hurries:
+                raise HostError(f"host {host.name}: it is not connected again, to end soon")
             opening = self._opening[host.reach] = asyncio.ensure_future(self._open(host))
         return await asyncio.shield(opening)  # others may wait for it, too
 
@@ -122,7 +154,7 @@ class Hosts:
         return OURS if host.reach is None else await (await self.link(host)).timed()
 
     def forget_clocks(self) -> None:
-        for link in filter(None, map(_opened, self._opening.values())):
+        for link in self._links():
             link.forget_clock()
 
     async def ask(self, host: Host, module: ModuleType, function: str, *arguments: Any) -> Any:
@@ -138,9 +170,16 @@ class Hosts:
         link = self._opened(host)
         return "" if link is None else await link.why_lost()
 
+    def hurry(self) -> None:
+        self._hurries = True
+        for link in self._links():
+            link.hurry()
+
     def own_ports(self) -> Collection[PortPair]:
-        links = filter(None, map(_opened, self._opening.values()))
-        return frozenset[PortPair]().union(*(link.ports for link in links if not link.lost))
+        return frozenset[PortPair]().union(*(link.ports for link in self._links() if not link.lost))
+
+    def _links(self) -> Iterator[RemoteHost]:
+        return filter(None, map(_opened, self._opening.values()))
 
     def _opened(self, host: Host) -> RemoteHost | None:
         return _opened(self._opening.get(host.reach))

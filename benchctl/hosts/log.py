@@ -1,5 +1,7 @@
 """The log of commands: every command line, its host, its start, its end and its exit code.
 
+An error within the screens that did not end them is logged, too.
+
 One line for each start and each end, as text or as JSON, appended to one file by every process of
 benchctl. What a command gets in its environment or its files is not logged: secrets travel there.
 """
@@ -10,7 +12,8 @@ import json
 import os
 import shlex
 import time
-from collections.abc import Callable, Sequence
+import traceback
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -58,7 +61,14 @@ class CommandLog:
 
         return ended
 
-    def _write(self, now: float, text: str, entry: dict[str, object]) -> None:
+    def fault(self, where: str, error: Exception) -> None:
+        """Log an error that ended nothing, with the lines of code that led to it."""
+        if self._file is not None:
+            lines = "".join(traceback.format_exception(error))
+            entry = {"event": "fault", "where": where, "traceback": lines}
+            self._write(self._clock(), f"{where} fault: {lines}", entry)
+
+    def _write(self, now: float, text: str, entry: Mapping[str, object]) -> None:
         assert self._file is not None
         stamp = timestamp(now)
         words = f"{stamp[:10]} {stamp[11:23]} {visible(text)}"

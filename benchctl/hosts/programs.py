@@ -12,10 +12,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from benchctl.hosts import agent, frames, gated, hostlock
+from benchctl.hosts import agent, frames, gated, hostlock, messages
 from benchctl.settings import settings as person_settings
 
-_JOINED = re.compile("from (__future__|benchctl)")
+_JOINED = re.compile(r"^from (__future__|benchctl).* import (\([^)]*\)|.*)\n", re.MULTILINE)
 
 
 def located(argv: Sequence[str]) -> tuple[str, ...]:
@@ -89,10 +89,14 @@ def module_text(module: ModuleType) -> bytes:
     return zlib.compress(Path(str(module.__file__)).read_bytes())
 
 
+AGENT = (frames, messages, hostlock, gated, agent)
+"""The modules of an agent, which are one file there: each name is in one of them."""
+
+
 def agent_text(settings: Mapping[str, Any]) -> bytes:
     """Return the agent as one file, which calls its `main` with these settings."""
-    modules = [Path(str(one.__file__)).read_text() for one in (frames, hostlock, gated, agent)]
-    lines = [line for text in modules for line in text.splitlines() if not _JOINED.match(line)]
+    modules = [Path(str(one.__file__)).read_text() for one in AGENT]
+    texts = [_JOINED.sub("", text) for text in modules]
     words = ", ".join(f"{name}={value!r}" for name, value in settings.items())
     future = "from __future__ import annotations"
-    return "\n".join((future, *lines, f"main({words})", "")).encode()
+    return "\n".join((future, *texts, f"main({words})", "")).encode()

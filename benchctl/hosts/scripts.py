@@ -1,12 +1,13 @@
 """What the plain shells on a host without Python run: one answers us, each other runs a command.
 
 They need a POSIX shell: tried with dash, bash and that of BusyBox. Each ends its process group when
-its input closes, and when nothing came for ``SILENCE_S``: a second process counts the time, and
-starts again at each word of ours.
+its input closes, and when nothing came for the patience of its host: a second process counts the
+time, and starts again at each word of ours.
 """
 
 from __future__ import annotations
 
+import math
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
@@ -17,9 +18,8 @@ from benchctl.hosts.frames import HELLO
 from benchctl.hosts.programs import as_sent
 from benchctl.hosts.remote import NOT_STARTED
 
-_TICK_S, _TICKS = 2, 3
-SILENCE_S = _TICK_S * _TICKS
-"""The longest time without a word from us that a command outlives."""
+# A shell counts the time by programs that sleep, each a process.
+_TICK_S = 2
 _NEEDED = ("date", "grep", "ln", "ls", "rm", "sleep")
 # What benchctl itself starts there, for people.
 _OURS = {Path(str(door.__file__)).name: "a try of ports"}
@@ -36,7 +36,7 @@ trap ticks=0 USR1
 printf "$hello"
 exec 3<&- 4>&- >/dev/null
 ticks=0
-while [ $ticks -lt {_TICKS} ]; do sleep {_TICK_S}; ticks=$((ticks+1)); done
+while [ $ticks -lt $most_ticks ]; do sleep {_TICK_S}; ticks=$((ticks+1)); done
 $leave
 kill -KILL -$$
 ) & t=$!
@@ -111,8 +111,12 @@ def _line(script: str) -> bytes:
     return f"n=$(printf '\\nx'); n=${{n%x}}; eval {quoted}\n".encode()
 
 
-def gated(argv: Sequence[str], env: Mapping[str, str]) -> bytes:
-    """Return what brings a command to its gate."""
+def _ticks(patience_s: float) -> str:
+    return f"most_ticks={math.ceil(patience_s / _TICK_S)}\n"
+
+
+def gated(argv: Sequence[str], env: Mapping[str, str], patience_s: float) -> bytes:
+    """Return what brings a command to its gate; it ends after a silence of ``patience_s``."""
     missing = ""
     if argv[0] == sys.executable:
         words = (word for word in as_sent(argv)[1:] if not word.startswith("-"))
@@ -127,12 +131,15 @@ def gated(argv: Sequence[str], env: Mapping[str, str]) -> bytes:
     missing = shlex.quote(missing or f"no program {argv[0]} in the PATH")
     exports = (f"export {name}={shlex.quote(value)}\n" for name, value in env.items())
     return _line(
-        f"{_GATE}export LC_ALL=C\n{''.join(exports)}"
+        f"{_ticks(patience_s)}{_GATE}export LC_ALL=C\n{''.join(exports)}"
         f"if {known}; then {shlex.join(argv)} 2>&4 3<&- 4>&-\n"
         f"else echo {missing} >&4; (exit {NOT_STARTED}); fi{_END}"
     )
 
 
-def keeper(lock: str) -> bytes:
-    """Return what makes a shell answer our questions; ``lock`` names the lock of the host."""
-    return _line(f"lock=/tmp/{lock}.lock\n{_KEEPER}")
+def keeper(lock: str, patience_s: float) -> bytes:
+    """Return what makes a shell answer our questions; ``lock`` names the lock of the host.
+
+    It ends after a silence of ``patience_s``.
+    """
+    return _line(f"{_ticks(patience_s)}lock=/tmp/{lock}.lock\n{_KEEPER}")

@@ -7,7 +7,7 @@ passes signals on. The tool runs in its foreground: one that ``sh`` starts in th
 SIGINT.
 
 Nothing stays behind. Every shell ends its process group when its input closes, and when nothing
-came for ``SILENCE_S``: see `benchctl.hosts.scripts`.
+came for the patience of its host: see `benchctl.hosts.scripts`.
 """
 
 from __future__ import annotations
@@ -28,9 +28,10 @@ from benchctl.api import Channel
 from benchctl.errors import HostError
 from benchctl.hosts import ssh
 from benchctl.hosts.clocks import HostClock
-from benchctl.hosts.frames import HELLO, FrameReader
+from benchctl.hosts.frames import HELLO, MOST_HEAD
 from benchctl.hosts.log import Ended
 from benchctl.hosts.login import START_S
+from benchctl.hosts.messages import SAID, MessageReader, check, check_answer
 from benchctl.hosts.posix import QUESTIONS
 from benchctl.hosts.programs import as_sent
 from benchctl.hosts.remote import LOST, RemoteHost
@@ -75,26 +76,40 @@ class _NoSessionError(HostError):
     """The SSH server opens no further session on the connection."""
 
 
-class _Answers(FrameReader):
+class _Answers(MessageReader):
     """Takes what the first shell says, as the messages of an agent."""
 
     def __init__(self, clock: PlainClock) -> None:
-        super().__init__()
+        super().__init__(SAID)
+        self._buffer = bytearray()
         self._clock = clock
 
-    def feed(self, data: bytes) -> list[tuple[dict[str, Any], bytes]]:
-        *whole, rest = (self._buffer + data).split(b"\0")
-        self._buffer = bytearray(rest)
-        return [(self._message(one.decode("utf-8", "replace")), b"") for one in whole]
+    def feed(self, data: bytes) -> Sequence[tuple[str, dict[str, Any], bytes]]:
+        *whole, rest = data.split(b"\0")
+        found: list[tuple[str, dict[str, Any], bytes]] = []
+        for one in whole:
+            self._buffer += one
+            found += self._message(self._buffer.decode("utf-8", "replace"))
+            self._buffer.clear()
+        self._buffer += rest
+        if len(self._buffer) > MOST_HEAD:
+            raise ValueError(f"an answer of more than {MOST_HEAD >> 20} MiB")
+        return found
 
-    def _message(self, text: str) -> dict[str, Any]:
+    def _message(self, text: str) -> Sequence[tuple[str, dict[str, Any], bytes]]:
         first, _, said = text.partition("\n")
         tag, code = first.split()
-        if tag.startswith("p"):
-            return {"pong": float(tag[1:]), "time": self._clock.shown(said)}
         if tag == "-":
-            return {}
-        return {"answer": int(tag), "error" if int(code) else "value": said}
+            return []
+        fields: dict[str, Any]
+        if tag.startswith("p"):
+            name = "pong"
+            fields = {"number": int(tag[1:]), "time_s": self._clock.shown(said)}
+        else:
+            name = "answer"
+            fields = {"number": int(tag), "error" if int(code) else "value": said}
+        check(SAID, name, fields)
+        return [(name, fields, b"")]
 
 
 class ShellProcess:
@@ -102,7 +117,8 @@ class ShellProcess:
 
     arrived: float | None = None
 
-    def __init__(self, link: ShellHost, argv: Sequence[str], on_data: OnData) -> None:
+    def __init__(self, link: ShellHost, number: int, argv: Sequence[str], on_data: OnData) -> None:
+        self.number = number
         self.pid = 0
         """0 until it is known."""
         self._link, self._argv, self._on_data = link, argv, on_data
@@ -148,7 +164,7 @@ class ShellProcess:
             del self._early[channel]
             if channel is Channel.STDOUT:
                 pid, _, data = data.partition(b"\n")
-                self.pid = int(pid)
+                self.pid = int(pid) if pid.isdigit() and len(pid) < 8 else 0
                 self.is_ready.set_result(None)
             if not data:
                 return
@@ -162,8 +178,10 @@ class ShellProcess:
         asyncio.get_running_loop().call_later(wait_s, self.say, "go")
 
     def send_signal(self, name: str) -> None:
-        self._killed = self._killed or name == "SIGKILL"
         self.say(name.removeprefix("SIG"))
+        if name == "SIGKILL" and not self.exited.done():
+            self._killed = True
+            self._link.expect(self.number, "the end of a command that was killed")
 
     def say(self, word: str) -> None:
         """Send a word to its shell; nothing if that has ended."""
@@ -191,16 +209,16 @@ class ShellHost(RemoteHost):
     """A connection to the plain shells of one host; use `open`, then `close`."""
 
     def __init__(
-        self, name: str, reach: Reach, no_python: str, lock: str = "benchctl", **_: Any
+        self, name: str, reach: Reach, no_python: str, lock: str = "benchctl", **settings: Any
     ) -> None:
-        """``no_python`` is the message about its Python. Of an agent's settings, only ``lock``."""
+        """``no_python`` is the message about its Python; ``settings`` are those of an agent."""
         # The path of a socket is short, unlike that of some temporary folders.
         self.folder = folder = tempfile.mkdtemp(prefix="benchctl-", dir="/tmp")
         """That of its socket."""
         self._socket = f"{folder}/ssh"
-        super().__init__(name, ssh.plain(reach, self._socket), reach, {})
+        super().__init__(name, ssh.plain(reach, self._socket), reach, settings)
         self.clock = clock = PlainClock()
-        self._frames = _Answers(clock)
+        self._messages = _Answers(clock)
         self._no_python = no_python
         self._lock = lock
         self._sessions: set[ShellProcess] = set()
@@ -230,7 +248,7 @@ class ShellHost(RemoteHost):
             raise
 
     def _first_words(self) -> bytes:
-        return keeper(self._lock)
+        return keeper(self._lock, self._patience_s)
 
     def _break(self, why: str) -> None:
         super()._break(why)
@@ -244,16 +262,16 @@ class ShellHost(RemoteHost):
             process.say("beat")
         return super()._ping()
 
-    def send(self, head: Mapping[str, Any], body: bytes = b"") -> None:
-        match head["call"]:
+    def send(self, message: str, body: bytes = b"", /, **fields: Any) -> None:
+        match message:
             case "ping":
-                self._question(f"p{head['sent']!r}", "date +%s.%N")
+                self._ask_shell(f"p{fields['number']}", "date +%s.%N")
             case "lock":
-                self._question(head["number"], f"take {shlex.quote(head['who'])}")
+                self._ask_shell(fields["number"], f"take {shlex.quote(fields['who'])}")
             case "unlock":
-                self._question("-", "leave")
+                self._ask_shell("-", "leave")
 
-    def _question(self, tag: object, script: str) -> None:
+    def _ask_shell(self, tag: object, script: str) -> None:
         self._write(f"{tag} {script}\n".encode())
 
     async def start(
@@ -270,12 +288,17 @@ class ShellHost(RemoteHost):
         """
         if self.lost:
             raise HostError(self.lost)
-        process = ShellProcess(self, argv, on_data)
+        self._number += 1
+        process = ShellProcess(self, self._number, argv, on_data)
         opened = ssh.session(self.reach, self._socket, as_root=as_root)
-        await process.start(opened, gated(argv, env))
+        await process.start(opened, gated(argv, env, self._patience_s))
         self._sessions.add(process)  # a word before its own would end what counts the time
-        process.exited.add_done_callback(lambda _: self._sessions.discard(process))
+        process.exited.add_done_callback(lambda _: self._forget(process))
         return process
+
+    def _forget(self, process: ShellProcess) -> None:
+        self._sessions.discard(process)
+        self._owed.pop(process.number, None)
 
     def why_not(self, early: Mapping[Channel, bytes], *, is_stuck: bool) -> HostError:
         """Return why a command did not come to its gate, by what ``ssh`` and the host said."""
@@ -290,7 +313,7 @@ class ShellHost(RemoteHost):
             )
         if is_stuck:
             printed = told or said.get(Channel.STDOUT, "")
-            return ssh.stuck(self.name, self.reach, printed, START_S)
+            return ssh.stuck(self.name, self.reach, printed, f"within {START_S:.0f} s")
         return ssh.failure(self.name, self.reach, told, None)
 
     async def check_room(self, commands: int) -> None:
@@ -299,7 +322,7 @@ class ShellHost(RemoteHost):
         started = await asyncio.gather(*trials, return_exceptions=True)
         opened = [one for one in started if not isinstance(one, BaseException)]
         for process in opened:
-            process.begin()
+            process.send_signal("SIGKILL")
             await process.wait()
         for one in started:
             if isinstance(one, BaseException) and not isinstance(one, _NoSessionError):
@@ -314,10 +337,17 @@ class ShellHost(RemoteHost):
 
     async def ask(self, module: ModuleType, function: str, *arguments: Any) -> Any:
         known = QUESTIONS.get((module, function))
+        name = f"{module.__name__.rpartition('.')[2]}.{function}"
         if known is None:
-            what = f"{module.__name__.rpartition('.')[2]}.{function}"
-            raise HostError(f"host {self.name}: {what} needs Python 3.9 there", ssh.INSTALL)
+            raise HostError(f"host {self.name}: {name} needs Python 3.9 there", ssh.INSTALL)
         script, read = known
-        number, future = self._new()
-        self._question(number, script)
-        return read(await future, *arguments)
+
+        def checked(text: str) -> Any:
+            try:
+                return check_answer(name, read(text, *arguments))
+            except (ArithmeticError, LookupError) as error:
+                raise ValueError(f"{name}: {type(error).__name__}: {error}") from None
+
+        number, future = self._question(name, checked)
+        self._ask_shell(number, script)
+        return await future

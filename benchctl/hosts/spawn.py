@@ -9,6 +9,7 @@ parent-death signal where the system has one, and a guardian process as a backup
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import shutil
 import signal
@@ -37,6 +38,8 @@ OnData = Callable[[Channel, bytes], None]
 STOP_GRACE_S = 2.0
 # Limits the wait for output that a grandchild still holds open after the command has ended.
 DRAIN_S = 1.0
+# Of a short command, whose output somebody reads whole.
+MOST_PRINTED = 1 << 20
 
 
 class Process(Protocol):
@@ -89,6 +92,9 @@ class Spawner(Protocol):
     async def why_lost(self, host: Host) -> str:
         """Return why the connection to a host has broken; empty if the host answers now."""
 
+    def hurry(self) -> None:
+        """Wait for no host any longer than for a tool: the user wants to end."""
+
     def own_ports(self) -> Collection[PortPair]:
         """Return the ports of the TCP connections to hosts elsewhere: they are not measured."""
 
@@ -126,12 +132,17 @@ async def run(
 ) -> tuple[int, str]:
     """Run a short command to its end; returns its exit code and its output.
 
-    Stdout comes first, then stderr. Raises TimeoutError after ``timeout_s``.
+    Stdout comes first, then stderr. Raises TimeoutError after ``timeout_s``, and OSError if it
+    prints more than `MOST_PRINTED`.
     """
     output: dict[Channel, bytearray] = {channel: bytearray() for channel in Channel}
-    process = await spawner.start(
-        host, argv, {}, lambda channel, data: output[channel].extend(data)
-    )
+
+    def take(channel: Channel, data: bytes) -> None:
+        if sum(map(len, output.values())) + len(data) > MOST_PRINTED:
+            raise OSError(errno.EFBIG, f"it prints more than {MOST_PRINTED >> 20} MiB")
+        output[channel].extend(data)
+
+    process = await spawner.start(host, argv, {}, take)
     process.begin()
     try:
         if not await has_ended(process, timeout_s):
@@ -280,6 +291,9 @@ class LocalSpawner:
 
     async def why_lost(self, host: Host) -> str:
         return ""
+
+    def hurry(self) -> None:
+        """Do nothing: the kernel ends what is killed."""
 
     def own_ports(self) -> Collection[PortPair]:
         return ()

@@ -6,6 +6,7 @@ decides on keys alone, and never asks: what it would ask for is an error that sa
 
 from __future__ import annotations
 
+import math
 import re
 import shlex
 from collections.abc import Mapping
@@ -16,13 +17,14 @@ from benchctl.visible import visible
 
 LOGGED_IN = b"benchctl: logged in\n"
 """What comes first once ``ssh`` has logged in; not over a master that a person has opened."""
+# What a NAT on the way forgets last.
+_ALIVE_S = 5
 # The connection belongs to one run, so it leaves nothing behind; a master that a person has opened
 # is used, since it may have needed a password. What a person forwards would be in use twice.
 _OPTIONS: Mapping[str, str] = {
     "BatchMode": "yes",
     "ConnectTimeout": "10",
-    "ServerAliveInterval": "5",
-    "ServerAliveCountMax": "3",
+    "ServerAliveInterval": f"{_ALIVE_S}",
     "ControlMaster": "no",
     "ControlPersist": "no",
     "ClearAllForwardings": "yes",
@@ -76,7 +78,9 @@ def session(reach: Reach, socket: str, *, as_root: bool = False) -> tuple[str, .
 
 
 def _command(reach: Reach, there: str, **more: str) -> tuple[str, ...]:
-    known = {**_OPTIONS, **more}
+    # It gives up after us, who say why.
+    alive = f"{math.ceil(reach.patience_s / _ALIVE_S) + 1}"
+    known = {**_OPTIONS, "ServerAliveCountMax": alive, **more}
     options = [word for name, value in known.items() for word in ("-o", f"{name}={value}")]
     # A destination is no option, whatever it begins with.
     return *reach.over, "ssh", *options, *reach.options, "--", reach.destination, there
@@ -107,10 +111,14 @@ def plain_there(sudo: bool = False) -> str:
 _KINDS = (
     (r"REMOTE HOST IDENTIFICATION HAS CHANGED",
      "its host key is not the known one",
-     "if it was installed again, remove the old key: ssh-keygen -R {host}"),
+     "if it was installed again, remove the old key: {remove}"),
     (r"Host key verification failed|No \S+ host key is known",
      "its host key is unknown",
      "connect once and compare the key: {ssh}"),
+    (r"Permission denied \((?!.*publickey)",
+     "permission denied: it takes no keys",
+     "let its sshd take keys (PubkeyAuthentication), or log in once yourself by ControlMaster and "
+     "ControlPath in ~/.ssh/config"),
     (r"Permission denied|Too many authentication failures",
      "permission denied",
      "install your key there: ssh-copy-id {name}; or unlock it: ssh-add"),
@@ -132,6 +140,10 @@ _KINDS = (
     (r"Connection refused", "it refuses connections", "start sshd there, or give its port: {ssh}"),
     (r"No route to host|Network is unreachable", "there is no route to it", "{ssh}"),
 )  # fmt: skip
+# Debian's ssh prints the command, and every other what it is made of (sshconnect.c).
+_REMOVES = re.compile(r"^\s*(ssh-keygen -f .* -R .*?)\s*$", re.MULTILINE)
+_OFFENDING = re.compile(r"^Offending .*key in (.+):\d+\s*$", re.MULTILINE)
+_CHANGED = re.compile(r"^Host key for (\S+) has changed", re.MULTILINE)
 _BUSY = re.compile(r"kex_exchange_identification|Connection (closed|reset) by|MaxStartups")
 
 
@@ -146,11 +158,14 @@ def last_line(said: str) -> str:
     return lines[-1] if lines else ""
 
 
-def stuck(host: str, reach: Reach, said: str, patience_s: float) -> HostError:
-    """Return that a login works, and nothing starts; ``said`` is what came from there."""
+def stuck(host: str, reach: Reach, said: str, limit: str) -> HostError:
+    """Return that a login works, and nothing starts; ``said`` is what came from there.
+
+    ``limit`` says what it had to start in: "within 15 s".
+    """
     printed = last_line(said)
     its_words = f"its shell prints: {printed}" if printed else "its shell prints nothing"
-    what = f"the login works, but runs no command within {patience_s:.0f} s; {its_words}"
+    what = f"the login works, but runs no command {limit}; {its_words}"
     hint = f"see what waits there, as a start-up file or a menu of the server: {_by_hand(reach)}"
     return HostError(f"host {host}: {what}", hint)
 
@@ -159,7 +174,8 @@ def failure(host: str, reach: Reach, said: str, code: int | None) -> HostError:
     """Return why no agent started, by what ``ssh`` or the shell there wrote to stderr."""
     ssh = _by_hand(reach)
     words = {"ssh": ssh, "name": shlex.quote(reach.destination)}
-    words["host"] = words["name"].rpartition("@")[2]
+    host_name = words["name"].rpartition("@")[2]
+    words["remove"] = _remover(said) or f"ssh-keygen -R {host_name}"
     if code == _FOUND_NONE:
         found = re.search(r"Python (3\.\S+)", said)
         what = f"its Python {found[1]} is too old" if found else "it has no python3"
@@ -171,6 +187,16 @@ def failure(host: str, reach: Reach, said: str, code: int | None) -> HostError:
     says = "sudo" if what.startswith("sudo: ") else "ssh"
     by_hand = _by_hand(reach, "sudo -n true") if says == "sudo" else ssh
     return HostError(f"host {host}: {what}", f"see what {says} says: {by_hand}")
+
+
+def _remover(said: str) -> str:
+    """Return the command that removes a known key; ssh knows the file, the real name and port."""
+    if printed := _REMOVES.search(said):
+        return visible(printed[1])
+    file, host = _OFFENDING.search(said), _CHANGED.search(said)
+    return (
+        visible(shlex.join(("ssh-keygen", "-f", file[1], "-R", host[1]))) if file and host else ""
+    )
 
 
 def _by_hand(reach: Reach, there: str = "true") -> str:

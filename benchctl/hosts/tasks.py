@@ -10,29 +10,38 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
+_interrupts = 0
+
+
+def interrupts() -> int:
+    """Return how often the user has interrupted what runs by `run_to_end`."""
+    return _interrupts
+
 
 def run_to_end(main: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine as `asyncio.run` does; an interrupt cancels it, and further ones do nothing.
+    """Run a coroutine as `asyncio.run` does; an interrupt cancels it.
 
-    `asyncio.run` itself breaks off at the second one, and leaves tasks and processes behind. When
+    `asyncio.run` itself breaks off at the second one, and leaves tasks and processes behind. Here
+    further ones are counted, for what would wait for others. When
     all has ended, SIGINT's handler is called: it raises KeyboardInterrupt.
     """
+    global _interrupts
     before = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or not callable(before):
         return asyncio.run(main)
-    interrupted = False
+    _interrupts = 0
     task: asyncio.Task[T] | None = None
 
     def interrupt(*_: object) -> None:
-        nonlocal interrupted
-        if task is not None and not interrupted and not task.done():
+        global _interrupts
+        if task is not None and not _interrupts and not task.done():
             task.get_loop().call_soon_threadsafe(task.cancel)
-        interrupted = True
+        _interrupts += 1
 
     async def cancellable() -> T:
         nonlocal task
         task = asyncio.current_task()
-        if interrupted and task is not None:
+        if _interrupts and task is not None:
             task.cancel()
         return await main
 
@@ -41,7 +50,7 @@ def run_to_end(main: Coroutine[Any, Any, T]) -> T:
         return asyncio.run(cancellable())
     finally:
         signal.signal(signal.SIGINT, before)
-        if interrupted:
+        if _interrupts:
             before(signal.SIGINT, None)
 
 

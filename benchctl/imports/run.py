@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from benchctl.analysis.figures import FlowFold
+from benchctl.analysis.laws import terms_of
 from benchctl.api import Effective, Event, Failure, ParserError, Recording, Role, Warn
 from benchctl.engine.place import Shares
 from benchctl.engine.tally import Tally, check
@@ -141,7 +142,7 @@ class RunBuilder:
         loads = [tally.load for tally in tallies if tally.load is not None]
         for flow, tally in zip(flows, tallies, strict=True):
             tally.captures = packets.get(flow.planned.name, ())
-            tally.write(loads)
+            tally.write(loads, terms=terms_of(flow.requested))
         failures = [
             f"{flow.planned.name}: {tally.failure.message}"
             for flow, tally in zip(flows, tallies, strict=True)

@@ -14,13 +14,13 @@ The rules:
 - a datagram above the MTU travels in fragments, each with its own IP header and all but the last
   with a multiple of 8 bytes (RFC 791, 3.2); in IPv6 each also has a fragment header of 8 bytes
   (RFC 8200, 4.5). Linux learns the path's MTU, so they are of the narrowest link;
-- a link that loses everything carries nothing; smaller losses are not accounted for;
+- a link that loses everything carries nothing; smaller losses take nothing of a share;
 - flows at the same time get their max-min fair shares: all grow alike until a link is full; the
   flows on it stay where they are, and the rest grow on (progressive filling; Bertsekas and
   Gallager, Data Networks, section 6.5.2).
 
-Acknowledgements, losses and what congestion control makes of them are not accounted for: measured
-figures below the bound are for the reader to explain.
+Acknowledgements, losses of full queues and what congestion control makes of them are not accounted
+for: measured figures below the bound are for the reader to explain.
 """
 
 from __future__ import annotations

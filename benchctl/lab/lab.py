@@ -15,7 +15,7 @@ from threading import Lock
 from types import MappingProxyType
 from typing import Any
 
-from benchctl.errors import LabError
+from benchctl.errors import LabError, LabKilledError
 from benchctl.lab import capability
 from benchctl.lab.capability import Launcher
 from benchctl.lab.link import Change
@@ -39,6 +39,10 @@ from benchctl.run.planned import Host, Way
 
 # A lab of nine hosts takes one second; the rest is for slow machines.
 _BUILD_TIMEOUT_S = 60.0
+# A lab of hundreds of hosts is gone within a second. The kernel lets the init of a PID namespace
+# end only when all in it were reaped (zap_pid_ns_processes in kernel/pid_namespace.c), and orphans
+# of those that entered it are reaped by PID 1, which in some containers reaps nothing.
+_END_TIMEOUT_S = 5.0
 # It answers within a millisecond, or after some tc commands during a ramp emulated by the kernel.
 _ANSWER_TIMEOUT_S = 10.0
 
@@ -54,12 +58,15 @@ _RELAY = (
 )
 
 
-class _GoneError(Exception):
-    """The keeper has ended, or reported that the lab has; ``forbidden`` as of `Broken`."""
+_KILLED = Broken("its keeper was killed")
 
-    def __init__(self, reason: str, forbidden: bool = False) -> None:
+
+class _GoneError(Exception):
+    """The keeper has ended, or reported that the lab has; ``end`` is None if it is silent."""
+
+    def __init__(self, reason: str, end: Broken | None = None) -> None:
         super().__init__(reason)
-        self.forbidden = forbidden
+        self.end = end
 
 
 class _KeeperProcess:
@@ -110,14 +117,18 @@ class _KeeperProcess:
             # The exit code of unshare (util-linux 2.38) for a killed child.
             lines = [line for line in lines if "sigprocmask unblock failed" not in line]
             said = "; ".join(filter(None, [answer.reason, *lines[-1:]]))
-            self._end = Broken(said or "its keeper was killed", answer.forbidden)
-        raise _GoneError(self._end.reason, self._end.forbidden)
+            self._end = Broken(said, answer.forbidden) if said else _KILLED
+        raise _GoneError(self._end.reason, self._end)
 
     def end(self) -> None:
         if not self._connection.closed:
             self._connection.close()
             os.close(self._log)
-        self._process.wait()
+        try:
+            self._process.wait(_END_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
 
 
 class Lab:
@@ -146,7 +157,8 @@ class Lab:
     def build(cls, topology: Topology, emulator: Emulator | None = None) -> Lab:
         """Build a lab, by default with the topology's choice of emulator.
 
-        Raises LabError if the kernel refuses, or a service of the lab does not start.
+        Raises LabError if the kernel refuses, or a service of the lab does not start, and
+        LabKilledError if its keeper was killed meanwhile.
         """
         launcher = capability.launcher()
         keeper = _KeeperProcess(launcher)
@@ -155,8 +167,9 @@ class Lab:
             built: Built = keeper.hear(_BUILD_TIMEOUT_S)
         except _GoneError as error:
             keeper.end()
-            hint = capability.remedy() if error.forbidden else ""
-            raise LabError(f"the lab cannot be built: {error}", hint) from None
+            kind = LabKilledError if error.end is _KILLED else LabError
+            hint = capability.remedy() if error.end and error.end.forbidden else ""
+            raise kind(f"the lab cannot be built: {error}", hint) from None
         except BaseException:
             keeper.end()
             raise

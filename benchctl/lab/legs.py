@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from itertools import permutations
 
 from benchctl.errors import LabError
 from benchctl.lab.model import ETHERNET_HEADER_BYTES, Interface, Link, LinkSettings, Topology
-from benchctl.lab.segments import Hop, cables, segments
+from benchctl.lab.segments import Hop, cables, onward
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,19 +89,27 @@ def pair_of(topology: Topology, link: Link) -> Pair:
 
     It has the fewest other emulated links between them. Raises LabError if there is none.
     """
-    found: list[tuple[int, Pair]] = []
-    for segment in segments(topology):
-        for start, end in permutations(segment, 2):
-            there, back = cables(topology, start, end), cables(topology, end, start)
-            if any(hop.link is link for hop in there):
-                pair = Pair(_leg(start, end, there), _leg(end, start, back))
-                found.append((len(pair.there.hops), pair))
-    if not found:
+    places: dict[tuple[str, str], int] = {}
+    for each in topology.links.values():
+        for end in each.ends:
+            places[end.node, end.device] = len(places)
+
+    def rank(way: tuple[Hop, ...]) -> tuple[int, int]:
+        end = way[-1].end
+        return sum(not hop.link.ideal for hop in way), places[end.node, end.device]
+
+    ways = [min(onward(topology, Hop(link, i)), key=rank, default=None) for i in (0, 1)]
+    nearest = [way[-1].end for way in ways if way]
+    if len(nearest) < 2:
         raise LabError(
             f"link {link.name} cannot be measured: no pair of hosts or routers uses it",
             "connect a host or a router to it",
         )
-    return min(found, key=lambda item: item[0])[1]
+    start, end = sorted(nearest, key=lambda end: places[end.node, end.device])
+    return Pair(
+        _leg(start, end, cables(topology, start, end)),
+        _leg(end, start, cables(topology, end, start)),
+    )
 
 
 def pairs_of(topology: Topology, links: Iterable[str]) -> list[Pair]:

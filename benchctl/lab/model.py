@@ -11,6 +11,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
 from ipaddress import IPv4Interface, IPv4Network, IPv6Interface, IPv6Network
 from pathlib import Path
 
@@ -151,7 +152,7 @@ class Node:
     routes: tuple[Route, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # without slots, which leave cached properties no place
 class Topology:
     """A whole lab.
 
@@ -175,7 +176,7 @@ class Topology:
 
     def interfaces(self, node: str) -> list[Interface]:
         """Return the interfaces of a node, in the order of the links."""
-        return [end for link in self.links.values() for end in link.ends if end.node == node]
+        return [end for link in self.links_of(node) for end in link.ends if end.node == node]
 
     def known_at(self, node: str, ip_version: int = 4) -> str:
         """Return the address by which others know a node: that of its first interface.
@@ -188,6 +189,12 @@ class Topology:
 
     def links_of(self, node: str) -> list[Link]:
         """Return the links of a node, in the order of the file."""
-        return [
-            link for link in self.links.values() if node in (link.ends[0].node, link.ends[1].node)
-        ]
+        return self._links_by_node.get(node, [])
+
+    @cached_property
+    def _links_by_node(self) -> Mapping[str, list[Link]]:
+        links: dict[str, list[Link]] = {}
+        for link in self.links.values():
+            for end in link.ends:
+                links.setdefault(end.node, []).append(link)
+        return links

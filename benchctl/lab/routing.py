@@ -9,7 +9,7 @@ the destination.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from ipaddress import IPv4Network, IPv6Network, ip_address
 from itertools import count
@@ -23,7 +23,7 @@ _FIRST_TABLE = 1001
 
 @dataclass(frozen=True, slots=True)
 class _Edge:
-    """From an interface to one of another node on the same segment."""
+    """From an interface to a router's on the same segment."""
 
     out: Interface
     via: Interface
@@ -119,6 +119,25 @@ class Forwarding:
                 reaching.update(way)
         return reaching
 
+    def alike(self, goals: Iterable[Interface]) -> list[list[Interface]]:
+        """Return the addresses in groups to which every node has the same routes.
+
+        An address of a node that is a next hop is a group by itself.
+        """
+        entries = [entry for table in self._tables.values() for entry in table]
+        networks = {(length, network) for length, network, _, _ in entries}
+        next_hops = {via for *_, via in entries}
+        lengths = {length for length, _ in networks}
+        bits = 128 if self._version == 6 else 32
+        groups: dict[object, list[Interface]] = {}
+        for goal in goals:
+            number = self._number(goal)
+            around = {(length, number >> (bits - length) << (bits - length)) for length in lengths}
+            own = {self._number(end) for end in self._topology.interfaces(goal.node)}
+            key = number if own & next_hops else frozenset(around & networks)
+            groups.setdefault(key, []).append(goal)
+        return list(groups.values())
+
     def _number(self, end: Interface) -> int:
         return int(end.at(self._version).ip)
 
@@ -148,7 +167,7 @@ def _edges(topology: Topology) -> Mapping[str, list[_Edge]]:
     for segment in segments(topology):
         for out in segment:
             for via in segment:
-                if via.node != out.node:
+                if via.node != out.node and topology.nodes[via.node].kind is Kind.ROUTER:
                     hops = cables(topology, out, via)
                     delay_s = sum(hop.settings.delay_s for hop in hops)
                     edges[out.node].append(_Edge(out, via, delay_s))
@@ -180,7 +199,7 @@ def _routes(
     settled = {node.name}
     while heap:
         hops, delay_s, _, here, first = heapq.heappop(heap)
-        if here in settled or topology.nodes[here].kind is not Kind.ROUTER:
+        if here in settled:
             continue
         settled.add(here)
         for end in topology.interfaces(here):

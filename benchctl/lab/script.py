@@ -12,7 +12,7 @@ from itertools import count
 
 from benchctl.lab.model import Interface, Kind, Node, Topology
 from benchctl.lab.routing import interface_tables
-from benchctl.lab.segments import segments
+from benchctl.lab.segments import Hop, onward
 
 BRIDGE = "switch"
 """The device that joins the ports of a switch."""
@@ -77,15 +77,15 @@ def network(topology: Topology, node: Node, version: int) -> list[str]:
     checked = " nodad" if version == 6 else ""
     for end in topology.interfaces(node.name):
         lines.append(f"addr add {end.at(version)} dev {end.device}{checked}")
-    for segment in segments(topology):
-        for end in segment:
+    for link in topology.links_of(node.name):
+        for direction, end in enumerate(link.ends):
             if end.node == node.name:
                 # Permanent entries: no frame is spent, or lost, on address resolution.
                 lines += [
                     f"neigh add {other.at(version).ip} lladdr {other.mac} dev {end.device} "
                     "nud permanent"
-                    for other in segment
-                    if other is not end
+                    for way in onward(topology, Hop(link, direction))
+                    for other in (way[-1].end,)
                 ]
     for table, end in interface_tables(topology, node):
         lines.append(f"rule add from {end.at(version).ip} table {table} priority {table}")

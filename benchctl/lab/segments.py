@@ -6,6 +6,7 @@ path between any two interfaces of a segment.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from benchctl.lab.model import Interface, Kind, Link, LinkSettings, Topology
@@ -90,16 +91,23 @@ def cables(topology: Topology, start: Interface, end: Interface) -> tuple[Hop, .
     Raises LookupError when they are not on one segment.
     """
     first = next(link for link in topology.links_of(start.node) if start in link.ends)
-    stack: list[tuple[Hop, ...]] = [(Hop(first, first.ends.index(start)),)]
-    while stack:
-        path = stack.pop()
-        here = path[-1].end
-        if here == end:
-            return path
-        if topology.nodes[here.node].kind is Kind.SWITCH:
-            stack += [
-                (*path, Hop(link, 0 if link.ends[0].node == here.node else 1))
-                for link in topology.links_of(here.node)
-                if link is not path[-1].link
-            ]
+    for way in onward(topology, Hop(first, first.ends.index(start))):
+        if way[-1].end == end:
+            return way
     raise LookupError(f"{start.node} {start.device} and {end.node} {end.device} are not joined")
+
+
+def onward(topology: Topology, first: Hop) -> Iterator[tuple[Hop, ...]]:
+    """Yield the ways through switches that begin with a link, to each interface at their ends."""
+    stack: list[tuple[Hop, ...]] = [(first,)]
+    while stack:
+        way = stack.pop()
+        here = way[-1].end.node
+        if topology.nodes[here].kind is not Kind.SWITCH:
+            yield way
+            continue
+        stack += [
+            (*way, Hop(link, 0 if link.ends[0].node == here else 1))
+            for link in topology.links_of(here)
+            if link is not way[-1].link
+        ]

@@ -14,7 +14,7 @@ from ipaddress import (
     ip_address,
     ip_network,
 )
-from itertools import permutations
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -148,6 +148,10 @@ class _Builder:
                         (*where, "sysctl", setting), "not a setting of a network namespace",
                         "write tcp_sack, or in full net.ipv4.tcp_sack",
                     )  # fmt: skip
+                if not str(value).replace("\t", " ").isprintable():  # the kernel writes tabs
+                    raise self._source.error(
+                        (*where, "sysctl", setting), "has a line break or a control character"
+                    )
                 sysctl[full] = str(value)
         if not isinstance(table, TopologyHostTable):
             return Node(name, kind, sysctl=sysctl)
@@ -259,8 +263,9 @@ class _Builder:
             (out, via)
             for segment in segments(topology)
             for out in segment
+            if out.node == node.name
             for via in segment
-            if out.node == node.name and via.node != node.name
+            if via.node != node.name
         ]
         hop = _address(given.via)
         steps = [
@@ -317,10 +322,11 @@ class _Builder:
             return
         for version in topology.ip_versions:
             forwarding = Forwarding(topology, version)
-            reaching = {
-                goal: forwarding.reaching(topology.interfaces(goal)[0]) for goal in topology.hosts
-            }
-            for start, goal in permutations(topology.hosts, 2):
+            groups = forwarding.alike(topology.interfaces(name)[0] for name in topology.hosts)
+            # Two of each group: who reaches the first reaches all, and it reaches what the second
+            # shows.
+            reaching = {goal.node: forwarding.reaching(goal) for one in groups for goal in one[:2]}
+            for start, goal in product(topology.hosts, reaching):
                 if start not in reaching[goal]:
                     raise self._source.error(
                         ("hosts", start), f"there is no path from {start} to {goal}",

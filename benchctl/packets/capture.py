@@ -7,7 +7,6 @@ not depend on the size of the file.
 
 from __future__ import annotations
 
-import gzip
 import os
 import stat
 import zlib
@@ -26,6 +25,8 @@ LARGEST_PACKET = 1 << 18
 LARGEST_BLOCK = 1 << 24
 """Bytes of a block of pcapng: names, secrets and comments may be longer than packets."""
 _GZIP = b"\x1f\x8b"
+_GZIP_WINDOW = 16 + zlib.MAX_WBITS
+"""For zlib: with the header and the check sum of gzip."""
 _SECTION = b"\x0a\x0d\x0d\x0a"
 _PCAP = {
     bytes.fromhex("d4c3b2a1"): ("<", 1000),
@@ -38,6 +39,8 @@ _PCAP = {
 _UNKNOWN_DROPS = 0xFFFF
 """In an obsolete packet block, whose field for what was lost before has two bytes."""
 _UNTIMED = "{:,} packets have no time in the file, and get that of the packet before"
+
+_CUT = "the file is cut: it was truncated, or is still being written"
 
 _NAMES: dict[str, Literal["little", "big"]] = {"<": "little", ">": "big"}
 
@@ -67,6 +70,48 @@ class _FaultError(Exception):
     """Ends the reading of a file, in one line."""
 
 
+class _Unpacked:
+    """The content of a gzip file (RFC 1952), which may have several members, as far as it goes.
+
+    `gzip.GzipFile` keeps back what it has unpacked before an early end, and says not where that is.
+    """
+
+    def __init__(self, raw: BufferedReader) -> None:
+        self.is_cut = False
+        """Whether the file ended within a member."""
+        self._raw = raw
+        self._packed = b""
+        self._packed_bytes = self._unpacked_bytes = 0
+        self._member = zlib.decompressobj(_GZIP_WINDOW)
+
+    @property
+    def place(self) -> str:
+        """How far it was read; of damage, at the most."""
+        taken = self._packed_bytes - len(self._packed)
+        return f"byte {taken:,} of the file, {self._unpacked_bytes:,} unpacked"
+
+    def read(self, size: int) -> bytes:
+        """Return so many bytes, fewer at the end. Raises zlib.error at damage."""
+        parts: list[bytes] = []
+        while size > 0:
+            if not self._packed:
+                self._packed = self._raw.read(CHUNK)
+                self._packed_bytes += len(self._packed)
+            if self._member.eof:
+                if not self._packed.startswith(_GZIP):
+                    break  # the end, or padding behind it
+                self._member = zlib.decompressobj(_GZIP_WINDOW)
+            elif not self._packed:
+                self.is_cut = True
+                break
+            part = self._member.decompress(self._packed, size)
+            self._packed = self._member.unused_data or self._member.unconsumed_tail
+            self._unpacked_bytes += len(part)
+            size -= len(part)
+            parts.append(part)
+        return b"".join(parts)
+
+
 class Capture:
     """The packets of one file; iterate over it once.
 
@@ -86,7 +131,7 @@ class Capture:
         self._untimed = 0
         self._left = -1  # of a file's size as it was opened: it may grow faster than it is read
         self._before = 0  # bytes before the data in hand
-        self._file: IO[bytes] | gzip.GzipFile
+        self._file: IO[bytes] | _Unpacked
 
     def __iter__(self) -> Iterator[Batch]:
         """Yield every packet that can be read. Raises UsageError if it is no capture at all."""
@@ -105,7 +150,7 @@ class Capture:
             self._left = status.st_size
         self._file = raw
         if raw.peek(2).startswith(_GZIP):
-            self._file, self._unpacked, self._left = gzip.GzipFile(fileobj=raw), " unpacked", -1
+            self._file, self._unpacked, self._left = _Unpacked(raw), " unpacked", -1
         try:
             data = self._read(4)
         except _FaultError as fault:
@@ -139,8 +184,9 @@ class Capture:
             self._left -= size
         try:
             return self._file.read(size)
-        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-            raise _FaultError(f"{self._place(0)}: the gzip data end here: {error}") from None
+        except zlib.error as error:
+            assert isinstance(self._file, _Unpacked)
+            raise _FaultError(f"{self._file.place}: the gzip data end here: {error}") from None
 
     def _place(self, at: int) -> str:
         return f"byte {self._before + at:,}{self._unpacked}"
@@ -152,11 +198,11 @@ class Capture:
         """
         more = self._read(max(CHUNK, at + size - len(data)))
         if not more:
+            if isinstance(self._file, _Unpacked) and self._file.is_cut:
+                raise _FaultError(f"{self._file.place}: the gzip data end here: {_CUT}")
             if at == len(data):
                 return b""
-            raise _FaultError(
-                f"{self._place(at)}: the file is cut: it was truncated, or is still being written"
-            )
+            raise _FaultError(f"{self._place(at)}: {_CUT}")
         self._before += at
         return data[at:] + more
 

@@ -58,7 +58,7 @@ def connections_of(
         connection, way = place
         connection.feed(
             time_s, way, wire, seq, ack, flags, window, length, ident,
-            data[options_at : body if body < stop else stop],
+            data[options_at : body if body < stop else stop], body > stop,
         )  # fmt: skip
         if length and stop > body and data[body] in _INITIALS and requests < MOST_REQUESTS_IN_ALL:
             kept = min(length, LONGEST_REQUEST, stop - body)

@@ -46,9 +46,11 @@ def trace_entry(trace: Trace) -> TraceEntry:
         "packets": capture.packets,
         "bytes": frames.bytes_count,
         "connections": len(trace.connections),
+        "one_way": sum(connection.one_way for connection in trace.connections),
         "link_types": sorted(frames.links),
         "dropped": capture.dropped,
         "backwards": frames.backwards,
+        "tunnels": dict(sorted(frames.tunnels.items())),
         "unread": dict(sorted(frames.unread.items())),
         "faults": capture.faults,
     }
@@ -60,6 +62,7 @@ def connection_entry(number: int, connection: Connection) -> ConnectionFound:
     opener, reset_by = connection.opener, connection.reset_by
     duration_s = connection.last_s - connection.began_s
     one, other = connection.halves
+    one_way = connection.one_way
     return {
         "kind": "connection",
         "number": number,
@@ -69,10 +72,11 @@ def connection_entry(number: int, connection: Connection) -> ConnectionFound:
         "duration_s": duration_s,
         "ending": connection.ending.value,
         "reset_by": None if reset_by is None else names[reset_by],
+        "one_way": one_way,
         "requests": connection.requests,
         "directions": (
-            _half_entry(names[0], one, duration_s),
-            _half_entry(names[1], other, duration_s),
+            _half_entry(names[0], one, duration_s, one_way=one_way),
+            _half_entry(names[1], other, duration_s, one_way=one_way),
         ),
         "zero_windows": [_shut_entry(names, shut) for shut in connection.shuts],
     }
@@ -151,8 +155,9 @@ def exchange_entry(exchange: Exchange) -> ExchangeFound:
     }
 
 
-def _half_entry(name: str, half: Half, duration_s: float) -> WayFound:
-    waiting, retransmissions = half.waiting, half.retransmissions
+def _half_entry(name: str, half: Half, duration_s: float, *, one_way: bool) -> WayFound:
+    # Without the answers, nothing is known of what its sender waited for, and what was in flight.
+    waiting, retransmissions = None if one_way else half.waiting, half.retransmissions
     return {
         "from": name,
         "packets": half.packets,
@@ -165,8 +170,9 @@ def _half_entry(name: str, half: Half, duration_s: float) -> WayFound:
         "throughput_wireshark_bps": _rate_bps(half.frame_bytes, duration_s),
         "mss_bytes": half.mss_bytes,
         "window_scale": half.scale,
-        "sack_permitted": half.sack_permitted if half.synchronized else None,
-        "timestamps": half.timestamps if half.synchronized else None,
+        "window_scaling": half.announced_scale,
+        "sack_permitted": half.sack_permitted,
+        "timestamps": half.timestamps,
         "initial_window_bytes": waiting.initial_bytes if waiting else None,
         "initial_window_segments": _segments(waiting) if waiting else None,
         "handshake_rtt_s": half.handshake_s,
@@ -182,7 +188,7 @@ def _half_entry(name: str, half: Half, duration_s: float) -> WayFound:
         "flight_max_bytes": waiting.flight_bytes if waiting else None,
         "window_min_bytes": half.window_least_bytes,
         "window_max_bytes": half.window_most_bytes,
-        "window_full": waiting.full_count if waiting else 0,
+        "window_full": _full_count(half, waiting),
         "keep_alives": half.keep_alives,
         "absent_bytes": half.absent_bytes,
         "unseen_bytes": half.unseen_bytes,
@@ -197,6 +203,12 @@ def _half_entry(name: str, half: Half, duration_s: float) -> WayFound:
             for cause, share in (waiting.shares.items() if waiting else ())
         },
     }
+
+
+def _full_count(half: Half, waiting: Waiting | None) -> int | None:
+    if half.waiting is None:
+        return 0
+    return None if half.shift is None or waiting is None else waiting.full_count
 
 
 def _between_s(half: Half) -> float:

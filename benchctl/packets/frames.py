@@ -1,7 +1,8 @@
 """The headers of a packet: link layer, VLAN, IPv4, IPv6 with its extension headers, TCP, UDP.
 
 Link types: tcpdump.org/linktypes.html. Every packet is counted once: as a segment of TCP, as
-traffic of another protocol between two ends, or by why it could not be read.
+traffic of another protocol between two ends, or by why it could not be read. Of a packet in a
+tunnel that is the innermost one that can be read.
 """
 
 from __future__ import annotations
@@ -14,6 +15,19 @@ from struct import Struct
 from msgspec import Struct as Record
 
 from benchctl.packets.capture import Batch
+from benchctl.packets.tunnels import (
+    IPV4,
+    IPV6,
+    MOST_NESTED,
+    PPPOE,
+    VLANS,
+    Carried,
+    Reads,
+    directed_ppp,
+    in_ip,
+    ppp,
+    pppoe,
+)
 
 Segment = tuple[float, bytes, int, int, int, int, int, int, int, bytes, int, int, int]
 """A TCP segment of the trace.
@@ -33,14 +47,24 @@ _LOOPBACK = {0, 108}
 """NULL and LOOP: a family of four bytes in an order and with values of the system that wrote it."""
 _RAW = {12, 14, 101, 228, 229}
 """Raw IP; 12 and 14 are what some systems write for 101."""
-_IPV4, _IPV6 = 0x0800, 0x86DD
-_VLANS = {0x8100, 0x88A8, 0x9100}
+_PPP = {9: ppp, 50: ppp, 51: pppoe, 104: ppp, 166: directed_ppp, 204: directed_ppp}
+"""PPP in several frames; those of 104 are Cisco's HDLC."""
+_PPPOE = "PPPoE", pppoe
 _TCP, _UDP, _ICMP, _ICMPV6, _FRAGMENT, _AUTHENTICATION = 6, 17, 1, 58, 44, 51
 _EXTENSIONS = {0, 43, 60, 135, 139, 140, _FRAGMENT, _AUTHENTICATION}
 """IPv6 extension headers that another header follows (IANA, Internet Protocol Version 6)."""
 _MOST_EXTENSIONS = 16
 """Each should occur at most once (RFC 8200, section 4.1)."""
-_NAMES = {_TCP: "TCP", _UDP: "UDP", _ICMP: "ICMP", _ICMPV6: "ICMP"}
+_NAMES = {
+    _TCP: "TCP",
+    _UDP: "UDP",
+    _ICMP: "ICMP",
+    _ICMPV6: "ICMP",
+    4: "IP in IP",
+    41: "IPv6 in IP",
+    47: "GRE",
+    50: "ESP",
+}
 MOST_EXCHANGES = 200_000
 """Pairs of ends with other traffic than TCP, which bounds memory."""
 _QUIC = {bytes.fromhex("00000001"), bytes.fromhex("6b3343cf")}
@@ -78,7 +102,7 @@ class Frames:
 
     ``exchanges`` has the traffic of other protocols than TCP, and all fragments; ``unread`` the
     packets that are neither, by what they are; ``backwards`` those that are earlier than one before
-    them in the file.
+    them in the file; ``tunnels`` those whose insides were read, by the tunnel.
     """
 
     def __init__(self) -> None:
@@ -89,6 +113,7 @@ class Frames:
         self.links: set[int] = set()
         self.exchanges: dict[tuple[int, bytes], Exchange] = {}
         self.unread: Counter[str] = Counter()
+        self.tunnels: Counter[str] = Counter()
 
     def segments(self, batches: Iterable[Batch]) -> Iterator[Segment]:
         """Yield the TCP segments of a trace, in its order."""
@@ -97,7 +122,8 @@ class Frames:
             self.links.add(link)
             self.packets += len(packets)
             kind_at, size = _LAYOUTS.get(link, (None, 0))
-            if kind_at is None and link not in _RAW and link not in _LOOPBACK:
+            framing = _PPP.get(link)
+            if kind_at is None and not framing and link not in _RAW and link not in _LOOPBACK:
                 unread[f"link type {link}"] += len(packets)
                 continue
             if link in _LOOPBACK:
@@ -115,48 +141,81 @@ class Frames:
                     continue
                 if kind_at is not None:
                     (kind,) = _ethertype(data, start + kind_at)
-                    while kind in _VLANS and stop - at >= 24:
+                    while kind in VLANS and stop - at >= 24:
                         (kind,) = _ethertype(data, at + 2)
                         at += 4
+                elif framing is not None:
+                    kind, at = framing(data, at, stop) or (0, at)
                 else:
-                    kind = _IPV6 if data[at] >> 4 == 6 else _IPV4
-                if kind == _IPV4:
-                    first, total, ident, fragment, protocol = _ipv4(data, at)
-                    upper = at + ((first & 15) << 2)
-                    # Offloaded segmentation leaves 0 for a length that does not fit.
-                    end = at + total if total else start + wire
-                    low, high = at + 12, at + 20
-                    whole = first >= 0x45 and first < 0x50
-                    part = fragment & 0x3FFF
-                elif kind == _IPV6 and stop - at >= 40:
-                    ident, low, high = 0, at + 8, at + 40
-                    total, protocol = _ipv6(data, at)
-                    end = at + 40 + total if total else start + wire
-                    protocol, upper, part = _upper(data, at + 40, stop, protocol)
-                    whole = data[at] >> 4 == 6
-                else:
-                    unread["cut too short" if kind == _IPV6 else f"EtherType 0x{kind:04x}"] += 1
-                    continue
-                if not whole:
-                    unread["malformed"] += 1
-                elif protocol != _TCP or part:
-                    head = data[upper : min(stop, upper + 13)]
-                    self._count(time_s, protocol, part, data[low:high], wire, head)
-                elif stop - upper < 20:
-                    unread["cut too short"] += 1
-                else:
+                    kind = IPV6 if data[at] >> 4 == 6 else IPV4
+                nested = 0
+                while True:
+                    if kind == IPV4:
+                        first, total, ident, fragment, protocol = _ipv4(data, at)
+                        upper = at + ((first & 15) << 2)
+                        # Offloaded segmentation leaves 0 for a length that does not fit.
+                        end = at + total if total else start + wire
+                        low, high = at + 12, at + 20
+                        whole = first >= 0x45 and first < 0x50
+                        part = fragment & 0x3FFF
+                    elif kind == IPV6 and stop - at >= 40:
+                        ident, low, high = 0, at + 8, at + 40
+                        total, protocol = _ipv6(data, at)
+                        end = at + 40 + total if total else start + wire
+                        protocol, upper, part = _upper(data, at + 40, stop, protocol)
+                        whole = data[at] >> 4 == 6
+                    elif kind == PPPOE and (
+                        carried := self._carried("PPPoE", pppoe, data, at, stop)
+                    ):
+                        kind, at = carried
+                        continue
+                    else:
+                        unread[_unread(kind, framing is not None)] += 1
+                        break
+                    if not whole:
+                        unread["malformed"] += 1
+                        break
+                    if protocol != _TCP or part:
+                        tunnel = None
+                        if not part and nested < MOST_NESTED:
+                            tunnel = in_ip(protocol, data, upper, stop)
+                        if tunnel and (found := self._carried(*tunnel, data, upper, stop)):
+                            kind, at = found
+                            nested += 1
+                            continue
+                        head = data[upper : min(stop, upper + 13)]
+                        self._count(time_s, protocol, part, data[low:high], wire, head)
+                        break
+                    if stop - upper < 20:
+                        unread["cut too short"] += 1
+                        break
                     ends, sequence, acknowledged, offset, flags, window = _tcp(data, upper - 8)
                     body = upper + (offset >> 4 << 2)
+                    if end > start + wire:  # no packet has more than its frame
+                        end = start + wire
                     if body < upper + 20 or body > end:
                         unread["malformed"] += 1
-                        continue
+                        break
                     if upper != low + 8:  # longer addresses, options or extension headers
                         ends = data[low:high] + data[upper : upper + 4]
                     yield (
                         time_s, ends, wire, sequence, acknowledged,
                         flags, window, end - body, ident, data, upper + 20, body, stop,
                     )  # fmt: skip
+                    break
             self.last_s, self.bytes_count = last_s, bytes_count
+
+    def _carried(self, name: str, read: Reads, data: bytes, at: int, stop: int) -> Carried:
+        """Return what a tunnel carries, and count it; None if that cannot be read.
+
+        Of what is returned, at least an IP header was captured.
+        """
+        carried = read(data, at, stop)
+        if carried is not None and stop - carried[1] < 20:
+            return None
+        if carried is not None:
+            self.tunnels[name] += 1
+        return carried
 
     def _count(
         self, time_s: float, protocol: int, part: int, addresses: bytes, wire: int, head: bytes
@@ -184,6 +243,13 @@ class Frames:
         found.packets += 1
         found.bytes_count += wire
         found.last_s = time_s
+
+
+def _unread(kind: int, framed: bool) -> str:
+    """Return what a packet is that is not read, by its EtherType."""
+    if kind in (IPV4, IPV6):
+        return "cut too short"
+    return f"EtherType 0x{kind:04x}" if kind or not framed else "PPP without IP"
 
 
 def _upper(data: bytes, at: int, stop: int, protocol: int) -> tuple[int, int, int]:

@@ -17,6 +17,10 @@ class Cause(Enum):
     TIMEOUT = "timeout"
     APPLICATION = "application"
     NETWORK = "network"
+    UNEXPLAINED = "unexplained"
+    """The network for all that is seen of the sender, but nothing is seen of the network."""
+    UNKNOWN = "unknown"
+    """The network or the receiver's window, whose scale is not in the trace."""
 
 
 class Sent(Enum):

@@ -20,9 +20,9 @@ from collections.abc import Sequence
 from benchctl.packets.frames import FIN, SYN, options_of
 from benchctl.packets.gaps import Gap, Gaps
 from benchctl.packets.reading import Reading
-from benchctl.packets.retransmissions import Retransmissions
+from benchctl.packets.retransmissions import Retransmissions, Why
 from benchctl.packets.seen import Seen, Sent
-from benchctl.packets.waiting import Waiting
+from benchctl.packets.waiting import RAISED, RAISED_S, Waiting
 
 MASK = 0xFFFFFFFF
 BOUNDS = SYN | FIN
@@ -48,9 +48,9 @@ class Half:
     """The fold over the data of one end; ``peer`` is the half of the other end."""
 
     __slots__ = (
-        "_dup_at", "_dups", "_edge", "_gaps", "_reading",
-        "_recent", "_repeated_bytes", "_repeated_to", "_room", "_sacked_to", "_sent", "_smooth_s",
-        "_unread_s", "acked", "base", "data_bytes", "data_segments", "doubled", "dsacks",
+        "_dup_at", "_dups", "_edge", "_gaps", "_least_edge", "_raised_s", "_reading", "_recent",
+        "_repeated_bytes", "_repeated_to", "_room", "_sacked_to", "_sent", "_smooth_s", "_unread_s",
+        "acked", "announced_scale", "base", "data_bytes", "data_segments", "doubled", "dsacks",
         "duplicate_acks", "first_data_s", "frame_bytes", "handshake_s", "heard_ack", "heard_s",
         "heard_window", "keep_alives", "largest_bytes", "last_data_s", "least_s", "mss_bytes",
         "next", "out_of_order", "packets", "peer", "retransmissions", "rtt_s", "rtt_times_s",
@@ -66,7 +66,10 @@ class Half:
         self.synchronized = False
         self.mss_bytes: int | None = None
         self.scale: int | None = None
-        self.sack_permitted = self.timestamps = False
+        # None as long as that is not in the trace.
+        self.announced_scale: bool | None = None
+        self.sack_permitted: bool | None = None
+        self.timestamps: bool | None = None
         # What it sent.
         self.next = 0
         self.data_segments = self.data_bytes = self.largest_bytes = 0
@@ -96,10 +99,13 @@ class Half:
         self._repeated_bytes = self._repeated_to = self._sacked_to = self._dups = 0
         self._dup_at = -1
         self._smooth_s: float | None = None
+        self._raised_s = 0.0
         self.heard_ack = self.heard_window = -1
         """The last acknowledgement and the last window, as on the wire, at ``heard_s``."""
         self.heard_s: float | None = None
+        # Data may be sent up to this; without the scale of windows, at least up to the other.
         self._edge: int | None = None
+        self._least_edge = 0
         self._room = 0
         self._reading: Reading | None = None
         self._unread_s: float | None = None
@@ -134,9 +140,11 @@ class Half:
     def segment_bytes(self) -> int:
         """The data of a full segment."""
         known = [one.mss_bytes for one in (self, self.peer) if one.mss_bytes is not None]
-        if len(known) == 2:
-            both = self.timestamps and self.peer.timestamps
-            return max(1, min(known) - 12 * both)  # RFC 7323, appendix A
+        stamped = self.timestamps, self.peer.timestamps
+        if known and False in stamped:
+            return max(1, min(known))
+        if known and True in stamped:  # the other end agrees, as far as is known
+            return max(1, min(known) - 12)  # RFC 7323, appendix A
         return self.largest_bytes or _USUAL_SEGMENT_BYTES
 
     @property
@@ -164,7 +172,9 @@ class Half:
         """Return whether data in flight are missing, or were sent again, as far as was reported."""
         return self._dups > 0 or max(self._repeated_to, self._sacked_to) > self.acked
 
-    def send(self, time_s: float, seq: int, length: int, flags: int, ident: int) -> None:
+    def send(
+        self, time_s: float, seq: int, length: int, flags: int, ident: int, options: bytes = b""
+    ) -> None:
         """Data, a SYN or a FIN were sent."""
         assert self.base is not None
         ahead = self.next
@@ -172,7 +182,7 @@ class Half:
         if start != ahead:
             start = ahead + ((start - ahead + _BACK) & MASK) - _BACK
             self.base = seq - start
-        end = start + length
+        end, echo = start + length, None
         if flags & BOUNDS:
             end += 1 if flags & SYN else 0
             end += 1 if flags & FIN else 0
@@ -182,11 +192,15 @@ class Half:
             if self.waiting is None:
                 self.first_data_s = time_s
                 self.waiting = Waiting(time_s, start, self._edge, self.lag_s, self.segment_bytes)
+                self.waiting.least_edge = self._least_edge
                 self.waiting.seen = self.seen
             if self.largest_bytes < length:
                 self.largest_bytes = length
                 self.waiting.segment_bytes = self.segment_bytes
-        timer = start < ahead and self._late(time_s, start, end, length, seq << 16 | ident)
+            if self.waiting.stamped and options.startswith(_ONLY_TIMESTAMPS):
+                echo = int.from_bytes(options[8:12])
+        if start < ahead:
+            self._late(time_s, start, end, length, seq << 16 | ident, echo)
         if end > ahead:
             if start > ahead:
                 self._missed(Gap(ahead, start, time_s))
@@ -210,17 +224,17 @@ class Half:
             self.last_data_s = time_s
             waiting = self.waiting
             assert waiting is not None
-            if timer:
-                waiting.expired(time_s)
-            waiting.sent(time_s, end, length)
+            waiting.sent(time_s, end, length, echo)
 
     def _missed(self, gap: Gap) -> None:
         if self._gaps is None:
             self._gaps = Gaps()
         self._gaps.open(gap)
 
-    def _late(self, time_s: float, start: int, end: int, length: int, mark: int) -> bool:
-        """Bytes came late or again; return whether a timer of the sender sent them."""
+    def _late(
+        self, time_s: float, start: int, end: int, length: int, mark: int, echo: int | None
+    ) -> None:
+        """Bytes came late or again."""
         filled, since_s = (0, None) if self._gaps is None else self._gaps.fill(start, end)
         flying = range(self.acked, self.next)
         self._repeated_bytes += length - min(length, filled + max(0, end - self.next))
@@ -237,16 +251,33 @@ class Half:
         if self.seen is not None:
             self.seen.sent(time_s, start, end, how)
         if how is not Sent.AGAIN:
-            return False
+            return
         if self.retransmissions is None:
             self.retransmissions = Retransmissions()
         silent = self._is_silent(time_s)
         reported = (
             self._dups > 0 or start == self._dup_at or self._sacked_to > max(start, self.acked)
         )
-        kind = self.retransmissions.why(start, end, flying, silent=silent, reported=reported)
-        self.retransmissions.add(time_s, start, start + length, kind, end <= self.acked)
-        return silent
+        if start and not self._knows_cause(silent=silent, reported=reported):
+            kind, silent = Why.OTHER, False
+        else:
+            kind = self.retransmissions.why(start, end, flying, silent=silent, reported=reported)
+        needless = end <= self.acked and self.heard_ack >= 0
+        self.retransmissions.add(time_s, start, start + length, kind, needless)
+        if self.waiting is not None and length:
+            if silent:
+                self.waiting.expired(time_s, end, echo)
+            self.waiting.lost(time_s)
+
+    def _knows_cause(self, *, silent: bool, reported: bool) -> bool:
+        """Return whether the trace shows how long an answer takes, and what the sender knew.
+
+        A trace that began in the middle shows neither before a round trip, and later only that of
+        one half: a silence after a report may be the way to the sender.
+        """
+        if self._smooth_s is None:
+            return self.synchronized and self.heard_s is not None
+        return self.synchronized or self.peer.least_s is not None or not (silent and reported)
 
     def _is_silent(self, time_s: float) -> bool:
         """Return whether both ends were silent for longer than an answer takes.
@@ -281,7 +312,9 @@ class Half:
         before, last, said = self.acked, self.heard_window, ack
         ack = before + ((ack - self.base - before + _BACK) & MASK) - _BACK
         if ack < before:
-            return  # overtaken by a newer one
+            if self.synchronized or self.heard_ack >= 0:
+                return  # overtaken by a newer one
+            before = self.acked = ack  # the first that is seen, of data before the trace
         self.heard_ack, self.heard_window = said, window
         self.heard_s = time_s
         shift = self.shift
@@ -313,14 +346,20 @@ class Half:
             elif ack > before:
                 self._shrink(time_s, before, ack + room)
             self._room = room
-        self._edge = ack + room if shift is not None or not window else None
+        if shift is not None or not window:
+            self._edge = self._least_edge = ack + room
+        else:
+            self._edge, self._least_edge = None, ack + window
         blocks: Sequence[tuple[int, int]] = ()
         if options and (len(options) > 12 or not options.startswith(_ONLY_TIMESTAMPS)):
             blocks = self._selective(ack, options)
         if self.seen is not None:
             self.seen.heard(time_s, ack, self._edge, blocks)
         if self.waiting is not None:
-            self.waiting.heard(time_s, ack, self._edge)
+            stamp = None
+            if self.waiting.stamped and options.startswith(_ONLY_TIMESTAMPS):
+                stamp = int.from_bytes(options[4:8])
+            self.waiting.heard(time_s, ack, self._edge, self._least_edge, stamp)
 
     def _shrink(self, time_s: float, before: int, edge: int) -> None:
         """The receiver's window is smaller than before; its right edge is this."""
@@ -362,13 +401,25 @@ class Half:
         self.rtt_times_s.append(time_s)
         self.rtt_s.append(rtt_s)
         if self.least_s is None or rtt_s < self.least_s:
-            self.least_s = rtt_s
+            self._shorter(rtt_s)
         if self._smooth_s is None:
             self._smooth_s = rtt_s
             if not before:
                 self.handshake_s = rtt_s
         else:
             self._smooth_s += (rtt_s - self._smooth_s) / 8  # RFC 6298
+            if self.waiting is not None:
+                self.waiting.round_s = self._smooth_s
+                # A segment alone may be acknowledged late (RFC 1122, section 4.2.3.2).
+                if self._smooth_s > self._raised_s and self.next - before > self.segment_bytes:
+                    self.waiting.shows(time_s)
+
+    def _shorter(self, rtt_s: float) -> None:
+        """Take a round trip that is shorter than all before."""
+        before_s, self.least_s = self.least_s, rtt_s
+        self._raised_s = rtt_s + RAISED * (rtt_s + self.lag_s) + RAISED_S
+        if before_s is not None and before_s > self._raised_s and self.waiting is not None:
+            self.waiting.doubt()
 
     def _selective(self, ack: int, options: bytes) -> Sequence[tuple[int, int]]:
         """Take the SACK blocks of an acknowledgement, and return them (RFC 2018, RFC 2883)."""

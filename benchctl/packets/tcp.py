@@ -62,6 +62,7 @@ class Connection:
     """
 
     __slots__ = (
+        "_answers",
         "_fins",
         "_shut",
         "_turn_s",
@@ -87,6 +88,7 @@ class Connection:
         self.requests: list[str] = []
         self.timeline: Timeline | None = None
         self._turn_s = inf
+        self._answers = False
         self._fins = 0
         self._shut: list[Shut | None] = [None, None]
 
@@ -97,9 +99,12 @@ class Connection:
 
     def feed(
         self, time_s: float, way: int, wire: int, seq: int, ack: int, flags: int, window: int,
-        length: int, ident: int, options: bytes,
+        length: int, ident: int, options: bytes, is_cut: bool = False,
     ) -> None:  # fmt: skip
-        """Take a segment that the first end (way 0) or the second has sent."""
+        """Take a segment that the first end (way 0) or the second has sent.
+
+        ``is_cut`` says that not all of its options were captured.
+        """
         if time_s >= self._turn_s and self.timeline is not None:
             self._turn_s = self.timeline.turn(time_s)
         one = self.halves[way]
@@ -115,10 +120,12 @@ class Connection:
             if flags & FIN:
                 self._fins |= 1 << way
             if flags & SYN:
-                self._open(way, seq, flags, options)
+                self._open(way, flags, options, is_cut)
         if one.base is None:
             one.begin(time_s, seq, flags)
         if flags & ACK:
+            if other.base is None and not flags & RST:
+                self._answers = True
             if (
                 length and window
                 and ack == other.heard_ack and window == other.heard_window
@@ -133,7 +140,7 @@ class Connection:
         if flags & SYN:
             self._agree()
         if length > 1 or flags & BOUNDS:
-            one.send(time_s, seq, length, flags, ident)
+            one.send(time_s, seq, length, flags, ident, options)
         elif one.is_probe(seq, length):
             if one.seen is not None:
                 one.seen.probed(time_s, one.next - 1)
@@ -144,11 +151,15 @@ class Connection:
         elif length:
             if (shut := self._shut[way]) is not None:
                 shut.probes += 1
-            one.send(time_s, seq, length, flags, ident)
+            one.send(time_s, seq, length, flags, ident, options)
 
-    def _open(self, way: int, seq: int, flags: int, options: bytes) -> None:
-        """Take what an end announces."""
+    def _open(self, way: int, flags: int, options: bytes, is_cut: bool) -> None:
+        """Take what an end announces. What may stand in options that were cut off is unknown."""
         one = self.halves[way]
+        if not is_cut:
+            one.announced_scale = one.scale is not None
+            one.sack_permitted = one.sack_permitted or False
+            one.timestamps = one.timestamps or False
         if self.opener is None:
             self.opener = 1 - way if flags & ACK else way
         for kind, value in options_of(options):
@@ -156,6 +167,7 @@ class Connection:
                 one.mss_bytes = int.from_bytes(value)
             elif kind == 3 and len(value) == 1:
                 one.scale = min(value[0], 14)  # RFC 7323, section 2.3
+                one.announced_scale = True
             elif kind == 4:
                 one.sack_permitted = True
             elif kind == 8:
@@ -165,12 +177,18 @@ class Connection:
         one.peer.shift = 0
 
     def _agree(self) -> None:
-        """Windows are scaled if both ends announced it."""
-        one, other = self.halves
-        if one.synchronized and other.synchronized:
-            both = one.scale is not None and other.scale is not None
-            one.shift = other.scale if both else 0
-            other.shift = one.scale if both else 0
+        """Windows are scaled if both ends announced it (RFC 7323, section 2.2).
+
+        Who answers a SYN announces it only if that did.
+        """
+        for way, one in enumerate(self.halves):
+            other = one.peer
+            if False in (one.announced_scale, other.announced_scale):
+                one.shift = 0
+            elif one.announced_scale or self.opener == way:
+                one.shift = other.scale
+            else:
+                one.shift = None
 
     def _close(self, time_s: float, way: int, window: int, flags: int) -> None:
         """A window is zero, or was until now."""
@@ -194,6 +212,12 @@ class Connection:
         """Bytes of its frames, both ways."""
         return sum(half.frame_bytes for half in self.halves)
 
+    @property
+    def one_way(self) -> bool:
+        """Whether only one end's packets are in the trace, though it answers the other's."""
+        one = next((half for half in self.halves if half.packets), None)
+        return one is not None and not one.peer.packets and self._answers
+
     def finish(self) -> None:
         """Nothing follows."""
         for half in self.halves:
@@ -213,6 +237,6 @@ class Connection:
         if self.reset_by is not None:
             answered = self.halves[1 - opener].synchronized or self.opener is None
             return Ending.RESET if answered else Ending.REFUSED
-        if self.opener is not None and not self.halves[1 - opener].packets:
+        if self.opener is not None and not self.halves[1 - opener].packets and not self.one_way:
             return Ending.UNANSWERED
         return (Ending.OPEN, Ending.HALF_CLOSED, Ending.CLOSED)[self._fins.bit_count()]

@@ -188,7 +188,8 @@ class Timeline:
                 "cwnd_estimated_bytes": row.cwnd_bytes,
                 "peer_window_bytes": row.window_bytes,
             }
-            metrics |= {name: value for name, value in known.items() if not isnan(value)}
+            if half.peer.packets:  # else nothing is known to be acknowledged
+                metrics |= {name: value for name, value in known.items() if not isnan(value)}
             yield Interval(self._began_s + start_s, self._began_s + end_s, metrics)
             before, passed = row, row.unique_bytes
 

@@ -60,6 +60,7 @@ class Binder:
         self._peers = {*self._ends, *profile.servers}
         inner = [way for host in profile.hosts.values() for way in host.interfaces]
         self._interfaces = {*interfaces, *profile.interfaces, *inner}
+        self._elsewhere = profile.outside.elsewhere
         self._hidden = {name for name, host in profile.hosts.items() if not host.reachable}
         self.routes: dict[tuple[str | None, ...], PlannedFlow] = {}
         """The flows bound so far, each way and backend once; the parameters are any."""
@@ -99,9 +100,18 @@ class Binder:
             tuple(flow.plan for flow in flows),
             self.lab(point),
             longest_s,
-            self._document.model.run.deadline or longest_s + DEADLINE_SLACK_S,
+            self._document.model.run.deadline or longest_s + self._slack_s(flows),
         )
         return BoundTrial(plan, flows)
+
+    def _slack_s(self, flows: Iterable[BoundFlow]) -> float:
+        """Return how long an attempt may take beside its flows.
+
+        What ends while the connection to a host is cut is known when that is there again.
+        """
+        ends = (name for flow in flows for name in (flow.plan.source, flow.plan.to))
+        reaches = [self._elsewhere[name].reach for name in ends if name in self._elsewhere]
+        return DEADLINE_SLACK_S + max((one.patience_s for one in reaches if one), default=0.0)
 
     def sets(self, value: Value) -> Mapping[str, str] | None:
         """Return the parameter of each flow that a value sets; None if it sets anything else."""
@@ -119,14 +129,16 @@ class Binder:
 
     def duration_s(self, point: Point) -> float:
         """Return the expected time of a point's flows. Raises ProfileError."""
-        longest_s = max([self._check(*flow)[-1] for flow in self._flows_of(point)])
+        checked = [self._check(*flow) for flow in self._flows_of(point)]
+        longest_s = max(end_s for _, _, end_s in checked)
         deadline_s = self._document.model.run.deadline
         if deadline_s is not None and deadline_s < longest_s:
+            default_s = longest_s + self._slack_s(flow for flow, _, _ in checked)
             raise self._document.error(
                 ("run", "deadline"),
                 f"{format_duration(deadline_s)} is shorter than a trial, which takes "
                 f"{format_duration(longest_s)}",
-                f"leave it out to get {format_duration(longest_s + DEADLINE_SLACK_S)}",
+                f"leave it out to get {format_duration(default_s)}",
             )
         return longest_s
 

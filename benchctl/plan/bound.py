@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from msgspec import Struct
@@ -16,6 +17,9 @@ from benchctl.errors import MissingError, PluginError
 from benchctl.run.planned import LOCAL, Host, Network, PlannedFlow, PlannedTrial, Way
 
 T = TypeVar("T")
+Promised = Mapping[str, Mapping[str, float]]
+"""What theory expects of a flow in a lab, by direction and metric."""
+UNPROMISED: Promised = MappingProxyType({})
 LOCAL_IPV6 = "::1"
 
 
@@ -98,8 +102,10 @@ class BoundFlow(Struct, frozen=True):
         tools: Mapping[Role, Tool],
         role: Role,
         start_at_s: float | None = None,
+        expected: Promised = UNPROMISED,
     ) -> Flow[Any]:
         """Return the flow as its backend sees it, for the command of one end."""
+        rates = [one["throughput_bps"] for one in expected.values() if "throughput_bps" in one]
         way, address = self._way(network), self.address_in(network)
         target = network.target(self.plan.to)
         if role is Role.SERVER and target is not None:
@@ -117,6 +123,7 @@ class BoundFlow(Struct, frozen=True):
             client_ports=network.hosts[self.plan.source].ports,
             server_ports=None if target is None else target.ports,
             start_at_s=start_at_s,
+            expected_bps=min(rates, default=None),
         )
 
 

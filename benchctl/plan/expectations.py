@@ -26,7 +26,7 @@ from benchctl.run.condition import (
     parse_figure,
 )
 from benchctl.run.planned import Expectation, Reported, Scalar, Until
-from benchctl.run.record import Happening
+from benchctl.run.record import BASELINE, Happening
 from benchctl.toml.source import Key
 from benchctl.units import parse_value, quoted
 
@@ -62,13 +62,24 @@ class FigureTables:
         assert table.metric is not None
         metric, aggregate = self._parsed((*key, "metric"), parse_figure, table.metric)
         of_trials = OF_TRIALS if table.flow is None else NONE
-        self._check_metric((*key, "metric"), table.flow, metric, of_trials, aggregate)
+        known = self._check_metric((*key, "metric"), table.flow, metric, of_trials, aggregate)
         shared = replace(shared, metric=metric, aggregate=aggregate)
         if table.within is not None:
             of = table.of or "expected"
             return replace(
                 shared, least=Relative(1 - table.within, of), most=Relative(1 + table.within, of)
             )
+        if table.not_worse_than is not None:
+            if not known.better:
+                what = f"neither higher nor lower {metric} is worse"
+                raise self._document.error((*key, "not_worse_than"), what, "take within")
+            higher, of = known.better == "higher", table.of or BASELINE
+            change = -table.not_worse_than if higher else table.not_worse_than
+            # As of all differences, that of ratios is in percentage points.
+            edge = Relative(1 + change, of)
+            if metric.endswith("_ratio"):
+                edge = Relative(1, of, change)
+            return replace(shared, proven=True, **{"least" if higher else "most": edge})
         found: dict[str, Any] = {}
         for name, relative in (("at_least", "least"), ("at_most", "most")):
             written = getattr(table, name)
@@ -126,8 +137,8 @@ class FigureTables:
         metric: str,
         of_trials: Mapping[str, Metric] = NONE,
         aggregate: str = "",
-    ) -> None:
-        """Raise ProfileError unless a flow, or any of them, has a metric, and this aggregate of it.
+    ) -> Metric:
+        """Return a metric. Raises ProfileError unless a flow has it, and this aggregate of it.
 
         ``of_trials`` are metrics that a trial has as a whole.
         """
@@ -140,6 +151,7 @@ class FigureTables:
         if aggregate and known[metric].fold is not Fold.DISTRIBUTION:
             what = f"{metric} is one figure, not a distribution"
             raise self._document.error(key, what, f"leave out .{aggregate}")
+        return known[metric]
 
     def _parsed(self, key: Key, parse: Callable[..., T], *written: object) -> T:
         """Parse what stands at a key; errors of the parser get its place."""

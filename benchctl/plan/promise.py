@@ -1,8 +1,9 @@
 """The theoretical values of the flows of a trial, from the topology and the flows' demands.
 
 Delays are those of idle links. Throughput is the max-min fair share of concurrent flows as goodput,
-limited by the flow's rate, and by its window per round trip. If links change during a trial, it is
-the mean over the time that each flow measures.
+limited by the flow's rate, by its window per round trip, and by random loss where the model of
+Mathis holds; elsewhere it leaves loss out. If links change during a trial, it is the mean over the
+time that each flow measures, without loss.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from statistics import fmean
 
 from msgspec import Struct
 
+from benchctl.analysis.laws import PathBounds
+from benchctl.analysis.losses import MODEL, mathis_bps, padhye_bps
 from benchctl.api import Demand
 from benchctl.lab.expect import (
     PING_PAYLOAD_BYTES,
@@ -43,6 +46,10 @@ LinkChange = tuple[str, Change]
 MOMENTS = 100
 
 
+# Congestion controls that halve their window, or nearly, at each loss event.
+_MODELLED = ("reno", "cubic")
+
+
 class _DirectedFlow(Struct, frozen=True):
     """One direction of a flow that carries data: its demand, and the payload's share of it."""
 
@@ -53,6 +60,10 @@ class _DirectedFlow(Struct, frozen=True):
     fragmented: bool = False
     known: bool = True
     """Whether the share is that of the protocol; of others, TCP's stands in."""
+    loss_ratio: float = 0.0
+    """Of TCP, the share of packets that links lose at random on the way there."""
+    lossy_bps: float | None = None
+    """The payload rate that this loss allows; None if no model holds."""
 
 
 def promises(
@@ -69,7 +80,7 @@ def promises(
     """
     inside = [flow for flow in flows if flow.plan.name in ends]
     if not changes:
-        return _promises(inside, ends, topology, kernel)
+        return _promises(inside, ends, topology, kernel, with_loss=True)
     spans = {flow.plan.name: _span(flow) for flow in inside}
     seen: dict[str, dict[str, dict[str, list[float]]]] = {
         name: defaultdict(lambda: defaultdict(list)) for name in spans
@@ -124,6 +135,36 @@ def bottlenecks(
     }
 
 
+def bounds(
+    flows: Sequence[BoundFlow],
+    ends: Mapping[str, tuple[str, str]],
+    topology: Topology,
+    changes: Sequence[LinkChange] = (),
+) -> dict[str, dict[str, PathBounds]]:
+    """Return what the links allow each flow at most, by direction, at any time of the trial.
+
+    Links that ramp are at their extremes at the ends of the ramp.
+    """
+    starts_ns = [(one.at_ns or 0, one.over_ns) for _, one in changes]
+    times_ns = {0, *(at for start, over in starts_ns for at in (start, start + over))}
+    found: dict[str, dict[str, PathBounds]] = {}
+    for at_ns in sorted(times_ns):
+        then = _at(topology, changes, at_ns / 1e9)
+        for flow, _, way in _ways(flows, ends, then):
+            if not all(hop.capacity_bps for hop in (*way.there, *way.back)):
+                continue  # nothing arrives
+            rtt_s = way.rtt_s(0) - way.jitter_s - way.reverse.jitter_s
+            own = found.setdefault(flow.name, {})
+            rates = {str(Direction.ROUND_TRIP): math.inf} | {
+                str(direction): one_way.bottleneck.settings.rate_bps
+                for direction, one_way in _directions(flow, way)
+            }
+            for direction, rate_bps in rates.items():
+                last = own.get(direction, PathBounds(0.0, math.inf))
+                own[direction] = PathBounds(max(last.link_bps, rate_bps), min(last.rtt_s, rtt_s))
+    return found
+
+
 def _moments(
     flows: Sequence[BoundFlow], topology: Topology, changes: Sequence[LinkChange]
 ) -> Iterator[tuple[float, Sequence[BoundFlow], Topology]]:
@@ -176,6 +217,8 @@ def _promises(
     ends: Mapping[str, tuple[str, str]],
     topology: Topology,
     kernel: KernelBuffers,
+    *,
+    with_loss: bool = False,
 ) -> dict[str, Promises]:
     expected: dict[str, Promises] = {}
     legs: list[_DirectedFlow] = []
@@ -187,7 +230,11 @@ def _promises(
         # A datagram that loses one fragment is lost, so an overload predicts nothing.
         if math.isfinite(share_bps) and not cut and leg.known:
             metrics = expected[leg.flow].setdefault(str(leg.direction), {})
-            metrics["throughput_bps"] = share_bps * leg.payload_ratio
+            metrics["throughput_bps"] = payload_bps = share_bps * leg.payload_ratio
+            if leg.loss_ratio and (not with_loss or leg.lossy_bps is None):
+                metrics["loss_left_out_ratio"] = leg.loss_ratio
+            elif leg.lossy_bps is not None and leg.lossy_bps < payload_bps:
+                metrics.update(share_bps=payload_bps, throughput_bps=leg.lossy_bps)
     return expected
 
 
@@ -277,7 +324,7 @@ def _legs(
         return []
     legs = []
     for direction, one_way in _directions(flow, way):
-        rate_bps, fragmented = demand.rate_bps, False
+        rate_bps, fragmented, lost, lossy_bps = demand.rate_bps, False, 0.0, None
         if demand.payload_bytes:
             datagram = (int(demand.payload_bytes), one_way.mtu, one_way.ip_version)
             fragmented, ratio = is_fragmented(*datagram), udp_payload_ratio(*datagram)
@@ -289,7 +336,32 @@ def _legs(
             sends, receives = ends if direction is Direction.SEND else reversed(ends)
             windowed_bps = one_way.windowed_bps(kernel, demand.mss_bytes, sends, receives)
             rate_bps = min(rate_bps, windowed_bps)
+            lost = 1 - math.prod(1 - hop.settings.loss_ratio for hop in one_way.there)
+            control = str(flow.parameters.get("congestion_control") or "")
+            model_bps = _lossy_bps(one_way, lost, demand.mss_bytes, control)
+            lossy_bps = None if model_bps is None else demand.streams * model_bps
         wanted = PathDemand(one_way.there, demand.streams, demand.streams * rate_bps / ratio)
         known = bool(demand.payload_bytes) or demand.protocol == "tcp"
-        legs.append(_DirectedFlow(flow.name, direction, wanted, ratio, fragmented, known))
+        legs.append(
+            _DirectedFlow(flow.name, direction, wanted, ratio, fragmented, known, lost, lossy_bps)
+        )
     return legs
+
+
+def _lossy_bps(way: NetworkPath, loss_ratio: float, mss_bytes: float, control: str) -> float | None:
+    """Return the payload rate that one connection reaches at most with random loss.
+
+    That of Mathis, with the round trip of idle links. None without loss, and where no model holds:
+    where timeouts take much of the time, which depends on how a system repairs losses; where CUBIC
+    is above Reno (its mean window of RFC 9438, section 5.1, with C = 0.4 and beta = 0.7); and with
+    any other congestion control.
+    """
+    rtt_s, segment = way.tcp_rtt_s(mss_bytes), way.segment_bytes(mss_bytes)
+    if not (0 < loss_ratio < 1 and rtt_s and control in _MODELLED):
+        return None
+    reno_bps = mathis_bps(rtt_s, loss_ratio, segment)
+    cubic_bps = 1.054 * (rtt_s / loss_ratio) ** 0.75 * segment * 8 / rtt_s
+    if control == "cubic" and cubic_bps > reno_bps:
+        return None
+    timely = padhye_bps(rtt_s, loss_ratio, segment) >= reno_bps / MODEL
+    return reno_bps if timely else None

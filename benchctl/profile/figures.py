@@ -31,8 +31,14 @@ class ExpectTable(TomlTable):
     within: Ratio | None = Field(
         None, gt=0, description="largest difference of the mean from a reference, relative to it"
     )
+    not_worse_than: Ratio | None = Field(
+        None,
+        gt=0,
+        description="share of a reference by which the mean must be shown not to be worse",
+    )
     of: Literal[REFERENCES] | None = Field(  # type: ignore[valid-type]
-        None, description="reference of within; default: expected"
+        None,
+        description="reference; default: expected for within, baseline for not_worse_than",
     )
     events: str | None = Field(
         None, description="what must happen in the flows, or must not: no drop, no stall"
@@ -45,16 +51,20 @@ class ExpectTable(TomlTable):
     def _one_demand(self) -> ExpectTable:
         bounds = [self.at_least, self.at_most]
         bounded, close = bounds != [None, None], self.within is not None
+        if self.not_worse_than is not None:
+            if bounded or close:
+                raise ValueError("not_worse_than excludes at_least, at_most and within")
+            close = True
         if self.of is not None and not close:
-            raise ValueError("of needs within")
+            raise ValueError("of needs within or not_worse_than")
         if self.events is not None and (self.metric is not None or bounded or close):
-            raise ValueError("events exclude metric, at_least, at_most and within")
+            raise ValueError("events exclude metric, bounds, within and not_worse_than")
         if self.events is None and self.metric is None:
             raise ValueError("give a metric, or events")
         if bounded and close:
             raise ValueError("within excludes at_least and at_most")
         if self.events is None and not bounded and not close:
-            raise ValueError("give at_least, at_most, or both; or within")
+            raise ValueError("give at_least, at_most, or both; or within, or not_worse_than")
         return self
 
 

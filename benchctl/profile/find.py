@@ -69,9 +69,9 @@ def shortened(path: Path) -> Path:
 
 
 def is_file(path: Path) -> bool:
-    """Return whether a file exists that this user can reach."""
+    """Return whether a file or a pipe exists that this user can reach."""
     try:
-        return path.is_file()
+        return path.is_file() or path.is_fifo()
     except OSError:  # a name too long, or a directory that may not be entered
         return False
 

@@ -24,7 +24,7 @@ from pydantic import (
 from benchctl.api import Duration, Rate, Ratio, Size
 from benchctl.metrics import Direction
 from benchctl.profile.figures import ExpectTable, ReportedTable
-from benchctl.profile.places import HostTable, InterfaceTable, ServerTable
+from benchctl.profile.places import HostTable, InterfaceTable, Patience, ServerTable
 from benchctl.profile.values import (
     AxisScalar,
     AxisScalars,
@@ -36,7 +36,7 @@ from benchctl.profile.values import (
     RateRange,
     TargetNames,
 )
-from benchctl.run.planned import LOCAL, Hook, Outside, When
+from benchctl.run.planned import LOCAL, PATIENCE_S, Hook, Outside, When
 from benchctl.toml.table import TomlTable
 from benchctl.units import quoted
 
@@ -280,7 +280,13 @@ class RunTable(TomlTable):
     deadline: Duration | None = Field(
         None,
         gt=0,
-        description="maximum duration of one attempt; default: the duration of its flows plus 15 s",
+        description="maximum duration of one attempt; default: the duration of its flows plus 15 s,"
+        " and plus the patience with its hosts with ssh",
+    )
+    patience: Patience = Field(
+        PATIENCE_S,
+        description="longest silence of the connection to a host with ssh that a trial outlives; "
+        "then it is given up, and what runs there ends",
     )
 
 
@@ -376,7 +382,7 @@ class Profile(TomlTable):
     @property
     def outside(self) -> Outside:
         """The network that the flows may use where there is no lab."""
-        hosts = {name: host.planned(name) for name, host in self.hosts.items()}
+        hosts = {name: host.planned(name, self.run.patience) for name, host in self.hosts.items()}
         return Outside(
             {LOCAL.name: LOCAL.address, **hosts},
             {name: server.planned for name, server in self.servers.items()},

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
-from benchctl.api import Rate
+from benchctl.api import Duration, Rate
 from benchctl.profile.values import Address, HostName, Name
 from benchctl.run.planned import LOCAL, Host, Peer, Reach, Way
 from benchctl.toml.table import Ports, TomlTable
@@ -87,6 +87,11 @@ class InterfaceTable(TomlTable):
         return Way(self.device, self.address)
 
 
+# A ping is sent each second, and a busy host may answer a little late. A command that nobody waits
+# for any more is not to run for longer than ten minutes.
+Patience = Annotated[Duration, Field(ge=3, le=600)]
+
+
 class HostTable(TomlTable):
     """A place where commands run: besides those named here, "local" and the hosts of a lab."""
 
@@ -107,6 +112,11 @@ class HostTable(TomlTable):
     )
     sudo: bool = Field(
         False, description="start what needs root by sudo, which must not ask for a password"
+    )
+    patience: Patience | None = Field(
+        None,
+        description="longest silence of its connection that a trial outlives, of a host with ssh; "
+        "default: run.patience",
     )
     reachable: bool = Field(
         True,
@@ -133,24 +143,26 @@ class HostTable(TomlTable):
         None, min_length=1, description="shell command to run here after the last trial"
     )
 
-    def planned(self, name: str) -> str | Host:
+    def planned(self, name: str, patience_s: float) -> str | Host:
         """Return the host as a run keeps it: its address alone, if it has nothing else.
 
-        The address of a host with ssh is empty if the profile gives none.
+        The address of a host with ssh is empty if the profile gives none. ``patience_s`` is that of
+        the run.
         """
         if self.ssh is None:
             address = self.address or LOCAL.address
             plain = self.address6 is None and self.ports is None and self.reachable
-            return address if plain else self._host(name, address)
-        return self._host(name, self.address or "")
+            return address if plain else self._host(name, address, None)
+        reach = Reach(self.ssh, sudo=self.sudo, patience_s=self.patience or patience_s)
+        return self._host(name, self.address or "", reach)
 
-    def _host(self, name: str, address: str) -> Host:
+    def _host(self, name: str, address: str, reach: Reach | None) -> Host:
         return Host(
             name,
             address,
             address6=self.address6 or "",
             interfaces={name: way.planned for name, way in self.interfaces.items()},
-            reach=Reach(self.ssh, sudo=self.sudo) if self.ssh else None,
+            reach=reach,
             reachable=self.reachable,
             ports=self.ports,
         )

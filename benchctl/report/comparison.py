@@ -12,7 +12,14 @@ from string import ascii_uppercase
 
 from msgspec.structs import replace
 
-from benchctl.analysis.compare import Comparison, compare_all, comparison_key, of_tables
+from benchctl.analysis.compare import (
+    Comparison,
+    Verdict,
+    compare_all,
+    comparison_key,
+    of_tables,
+)
+from benchctl.analysis.equivalence import is_same_within
 from benchctl.analysis.families import CORRECTIONS
 from benchctl.analysis.found import FOUND_RATE
 from benchctl.analysis.summary import SummaryRow
@@ -74,6 +81,13 @@ def explanation(shown: Sequence[Comparison], correction: str = "holm") -> list[s
             f"{borrowing} of {len(shown)} figures borrow the variance of the same metric at other"
             " points"
         )
+    if any(one.same_within is not None for one in shown):
+        lines.append("within: of its figure alone, by two one-sided tests with 95 % confidence")
+    if disturbed := max(one.disturbed for one in shown):
+        lines.append(
+            f"repeats of one figure are so far apart that about {format_ratio(disturbed)} of the"
+            " trials may be disturbed; verdicts allow for a figure of which all repeats are"
+        )
     open_ones = [one for one in shown if one.repeats_needed is not None]
     if open_ones:
         least = min(open_ones, key=lambda one: one.repeats_needed or 0)
@@ -82,6 +96,14 @@ def explanation(shown: Sequence[Comparison], correction: str = "holm") -> list[s
             f" {least.repeats_needed} repeats of each run would show it with a chance of 80 %"
         )
     return lines
+
+
+def same_within(comparisons: Iterable[Comparison], share: float) -> list[Comparison]:
+    """Return comparisons of which those are marked that differ by less than this share of A."""
+    return [
+        replace(one, same_within=share) if is_same_within(one, share) else one
+        for one in comparisons
+    ]
 
 
 def arranged(
@@ -124,7 +146,7 @@ def comparison_table(comparisons: Sequence[Comparison]) -> Pivot:
             signed(one.metric, one.difference),
             relative(one),
             interval(one),
-            verdict_text(one),
+            full_verdict(one),
         )
         for row, one in zip(rows, comparisons, strict=True)
     ))  # fmt: skip
@@ -153,7 +175,7 @@ def side_by_side(compared: Sequence[Sequence[Comparison]]) -> Pivot:
             if one is None:
                 row += [NOTHING, NOTHING, "", NOTHING]
                 continue
-            verdict = verdict_text(one, letter(number))
+            verdict = full_verdict(one, letter(number))
             row += [_value(one.metric, one.mean_b), _with_half(one), relative(one), verdict]
     return Pivot(tuple(heads), tuple(numeric), tuple(map(tuple, rows)))
 
@@ -183,6 +205,21 @@ def verdict_text(one: Comparison, b: str = letter(1)) -> str:
     if not (one.a and one.b):
         return f"only in {letter(0) if one.a else b}"
     return str(one.verdict) if one.valid else NOT_VALID
+
+
+def full_verdict(one: Comparison, b: str = letter(1)) -> str:
+    """Return the verdict in words; of one that is not certain, with the reason."""
+    said = verdict_text(one, b)
+    if one.same_within is not None:
+        share = _in_points(one.metric, format_ratio(one.same_within))
+        return f"{said}, within {share}" if one.verdict.is_certain else f"same within {share}"
+    if said == Verdict.APART:
+        among = f" among {one.family:,} figures" if one.family > 1 else ""
+        counts = " and ".join(map(str, sorted({len(one.a), len(one.b)})))
+        return f"{said}, but not certain{among} with {counts} repeats"
+    if said == Verdict.VARYING:
+        return f"{said} for figures that vary like these"
+    return said
 
 
 def relative(one: Comparison) -> str:

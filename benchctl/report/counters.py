@@ -6,7 +6,9 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from benchctl.analysis.counting import drops, is_busy
+from benchctl.analysis.results import TrialReport
 from benchctl.analysis.summary import at_point
+from benchctl.report.limiting import limits_of
 from benchctl.report.report import Report
 from benchctl.run.record import CpuUse, HostCounters, InterfaceCounters, Run, Trial
 from benchctl.units import format_count, format_ratio, format_size
@@ -36,24 +38,31 @@ class Doubt(NamedTuple):
     text: str
 
 
-def doubts(trial: Trial, run: Run) -> list[Doubt]:
+def doubts(one: TrialReport, run: Run) -> list[Doubt]:
     """Return what makes the figures of a trial doubtful, a sentence for each host and reason.
 
-    The hosts of a lab share the processors of this machine. A flow within one machine always keeps
-    them busy.
+    A host dropped what its flows can have lost there. A busy core matters to flows that carried
+    data and that nothing else limits. The hosts of a lab share the processors of this machine. A
+    flow within one machine always keeps them busy.
     """
     in_lab, network = run.settings.lab is not None, run.settings.network.network
-    is_between = in_lab or not all(network.is_one_machine(f.source, f.to) for f in trial.flows)
+    limited = [
+        flow.flow
+        for flow in one.flows
+        if (in_lab or not network.is_one_machine(flow.flow.source, flow.flow.target))
+        and any(limit.by.leaves_host for limit in limits_of(flow).values())
+    ]
     found: dict[tuple[str, str], str] = {}
-    for host, counted in trial.counters.items():
+    for host, counted in one.trial.counters.items():
         machine = "this machine" if in_lab else host
-        if dropped := drops(counted):
+        if dropped := drops(counted, host, one.flows):
             what = ", ".join(f"{count:,} {words}" for words, count in dropped.items())
             found[host, "drops"] = f"{host} dropped {what}: the host lost these, not the network"
         if late := counted.counts.get("softnet_dropped"):
             what = f"{late:,} packets at full input queues of its processors"
             found[machine, "queues"] = f"{machine} dropped {what}: it lost these, not the network"
-        if is_between and counted.cpu is not None and is_busy(counted.cpu):
+        own = limited if in_lab else [f for f in limited if host in (f.source, f.target)]
+        if own and counted.cpu is not None and is_busy(counted.cpu):
             what = _busy(counted.cpu, f" of {machine}")
             found[machine, "busy"] = f"{what}: the host, not the network, may be the limit"
     return [Doubt(*where, text) for where, text in found.items()]
@@ -78,9 +87,9 @@ def counter_lines(report: Report) -> Iterator[str]:
     It is that of the first such trial, with the number of the others.
     """
     seen: dict[tuple[str, str], list[tuple[Trial, str]]] = {}
-    for trial in (one.trial for one in report.trials):
-        for doubt in doubts(trial, report.run):
-            seen.setdefault((doubt.host, doubt.reason), []).append((trial, doubt.text))
+    for one in report.trials:
+        for doubt in doubts(one, report.run):
+            seen.setdefault((doubt.host, doubt.reason), []).append((one.trial, doubt.text))
     for found in seen.values():
         trial, text = found[0]
         where = f"trial {trial.position + 1}{at_point(trial.point, ' ({})')}, repeat {trial.repeat}"

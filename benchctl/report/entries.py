@@ -17,6 +17,7 @@ from benchctl.analysis.sharing import fair_after_s
 from benchctl.analysis.summary import SummaryRow, reported_of
 from benchctl.metrics import OF_TRIALS
 from benchctl.report.clocks import clock_entry, clocks_in, over_entries
+from benchctl.report.lawful import broken_counts, place_of
 from benchctl.report.limiting import limit_entry, limits_of
 from benchctl.report.report import Report, is_settled
 from benchctl.run.record import Figure, Figures, RecordedFlow, Run, Trial
@@ -40,6 +41,7 @@ OUTCOME_KEYS = (
 
 def report_entry(report: Report) -> Entry:
     """Return a whole report."""
+    broken = broken_counts(report)
     return {
         "schema_version": SCHEMA_VERSION,
         "run": run_entry(report.run),
@@ -47,7 +49,12 @@ def report_entry(report: Report) -> Entry:
         "clocks": over_entries(report),
         "drift": [asdict(drift) for drift in report.drifts],
         "summary": [
-            {**summary_entry(row), "settled": is_settled(report.run, row)} for row in report.summary
+            {
+                **summary_entry(row),
+                "settled": is_settled(report.run, row),
+                "broken": broken.get(place_of(row), 0),
+            }
+            for row in report.summary
         ],
         "searches": [_search_entry(one) for one in report.found],
         "expectations": [
@@ -84,7 +91,7 @@ def _ended_entry(run: Run, ended: TrialReport) -> Entry:
         for one in ended.flows
         for limits in (limits_of(one),)
         for clocks in (clocks_in(run, one),)
-        for entry in flow_entries(one.flow, one.figures)
+        for entry in flow_entries(one.flow, one.told)
         for direction in (entry["direction"],)
         for reported in (reported_of(told, point, one.flow.name, direction),)
     ]
@@ -173,6 +180,16 @@ def flow_entries(flow: RecordedFlow, figures: Figures) -> Iterator[Entry]:
             "expected": flow.expected.get(direction, {}),
             "metrics": {metric: _value(figure) for metric, figure in own.items()},
             "sources": {metric: figure.origin for metric, figure in own.items()},
+            "broken": {
+                metric: {**asdict(figure.broken), "rejected": figure.rejected}
+                for metric, figure in own.items()
+                if figure.broken is not None
+            },
+            "resolution": {
+                metric: figure.resolution
+                for metric, figure in own.items()
+                if figure.resolution is not None
+            },
             "route": [
                 {
                     "addresses": hop.addresses,
@@ -255,6 +272,8 @@ def comparison_entry(one: Comparison) -> Entry:
         "borrows_variance": one.borrows,
         "effect_size": one.effect,
         "repeats_needed": one.repeats_needed,
+        "disturbed_ratio": one.disturbed,
+        "same_within": one.same_within,
         "verdict": str(one.verdict),
         "valid": one.valid,
     }

@@ -15,7 +15,7 @@ from benchctl.report.packets_text import waited_text
 from benchctl.report.pivot import Pivot
 from benchctl.report.report import Report
 from benchctl.run.record import RecordedFlow
-from benchctl.units import format_duration, format_ratio, format_value
+from benchctl.units import format_count, format_duration, format_ratio, format_value
 
 # More lines than a screen has are read by nobody: then each reason has one.
 MOST_LINES = 12
@@ -125,7 +125,7 @@ def reason(limit: Limit) -> str:
     senders = "the senders" if many else "the sender"
     lasted = format_duration(sum(limit.waits_s.values()))
     waited = f"of {lasted}{of}, {senders} {waited_text(limit.waits_s)}"
-    if limit.by in _BY_WAITS or (limit.by is Limiter.LOSS and limit.padhye_bps is None):
+    if limit.by in _BY_WAITS or (limit.by is Limiter.LOSS and not limit.fits_loss):
         return f"{waited}; {_rate(limit.rate_bps)} measured"
     return f"{_why(limit)}; {waited}"
 
@@ -153,11 +153,13 @@ def _why(limit: Limit) -> str:
             return f"its queue adds {added} to {_time(limit.min_rtt_s)}; {measured} measured{share}"
         case Limiter.BOTTLENECK:
             share = f"; {_share(limit)}" if limit.share_bps else ""
-            return f"{format_ratio(limit.loss_ratio or 0.0)} were lost on the way{share}"
+            lost = format_ratio(limit.loss_ratio or 0.0)
+            if not limit.host_lost or limit.lost is None:
+                return f"{lost} were lost on the way{share}"
+            way = f"{limit.lost - limit.host_lost:,.0f} on the way"
+            return f"{lost} were lost: {way}, {limit.host_lost:,.0f} {_AT_HOST}{share}"
         case Limiter.LOSS:
-            again = format_ratio(limit.loss_ratio or 0.0)
-            models = f"allow Reno {_rate(limit.padhye_bps)} (Padhye) to {_rate(limit.mathis_bps)}"
-            return f"{again} of segments sent again {models} (Mathis), and {measured} measured"
+            return f"{_events(limit)}, and {measured} measured"
         case Limiter.PROCESSOR | Limiter.SENDER:
             used = format_ratio(limit.cpu_ratio) if limit.cpu_ratio is not None else ""
             core = f", with {used} of a core" if used else ""
@@ -168,9 +170,28 @@ def _why(limit: Limit) -> str:
             )
             return f"{measured}{asked} measured{core}{waited}"
         case Limiter.RECEIVER:
-            return "its socket buffer was full for most datagrams that were lost"
+            gone, here = limit.lost or 0.0, limit.host_lost or 0.0
+            rest = f", {gone - here:,.0f} were lost on the way" if gone > here else ""
+            count = format_count(round(gone), "lost datagram")
+            return f"{here:,.0f} of {count} were dropped {_AT_HOST}{rest}"
         case _:
             return f"{measured} measured; {_unknown(limit)}"
+
+
+_AT_HOST = "at the full socket of the receiving host"
+
+
+def _events(limit: Limit) -> str:
+    """Return the loss events of a flow, and the rates that the models of Reno allow with them."""
+    least, most = limit.loss_events_least or 0.0, limit.loss_events_most or 0.0
+    count = format_count(round(most), "loss event")
+    if least != most:
+        count = f"{least:,.0f} to {count}"
+    elif limit.loss_event_ratio:
+        count += f", {format_ratio(limit.loss_event_ratio)} of the segments,"
+    allow = "allows" if least == most == 1 else "allow"
+    models = f"{_rate(limit.padhye_bps)} (Padhye) to {_rate(limit.mathis_bps)} (Mathis)"
+    return f"{count} {allow} Reno {models}"
 
 
 def _share(limit: Limit) -> str:
@@ -181,6 +202,16 @@ def _share(limit: Limit) -> str:
 def _unknown(limit: Limit) -> str:
     if limit.rtt_s is None:
         return "the sender's round-trip time, window and loss are not reported at this end"
+    if limit.loss_ratio and limit.loss_events_most is None:
+        again = format_ratio(limit.loss_ratio)
+        return f"how many loss events {again} of segments sent again were is not known"
+    if limit.fits_loss:
+        return f"loss may be why: {_events(limit)}"
+    if limit.mathis_bps is not None:
+        return f"its loss does not explain it: {_events(limit)}"
+    if limit.loss_ratio:
+        again = format_ratio(limit.loss_ratio)
+        return f"no model says what {again} of segments sent again make of its congestion control"
     return "neither a window, nor loss, nor a queue explains it"
 
 

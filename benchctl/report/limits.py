@@ -8,8 +8,9 @@ from collections.abc import Collection
 from msgspec import Struct
 
 from benchctl.analysis.compare import Comparison, Verdict
+from benchctl.analysis.equivalence import is_no_worse, is_same_within
 from benchctl.errors import UsageError, nearest
-from benchctl.units import parse_ratio, quoted
+from benchctl.units import format_ratio, parse_ratio, quoted
 
 _LIMIT = re.compile(r"\s*(\S+)\s+(better|worse|different)\s+by\s+(\S+)\s*")
 EXAMPLE = 'for example: --fail-on "throughput_bps worse by 5%"'
@@ -31,6 +32,24 @@ class ChangeLimit(Struct, frozen=True):
             return False
         change = one.difference if one.metric.endswith("_ratio") else one.relative
         return change is None or abs(change) >= self.share
+
+    def may_be_broken_by(self, one: Comparison, better: str) -> bool:
+        """Return whether the repeats do not exclude such a change; ``better`` is the metric's.
+
+        A figure that is only in the second run has not changed.
+        """
+        if one.metric != self.metric or not one.a:
+            return False
+        if self.verdict is Verdict.DIFFERENT:
+            return not is_same_within(one, self.share)
+        if self.verdict is Verdict.BETTER:
+            better = {"higher": "lower", "lower": "higher"}.get(better, "")
+        return not is_no_worse(one, self.share, better)
+
+    def __str__(self) -> str:
+        points = self.metric.endswith("_ratio")
+        share = format_ratio(self.share).replace("%", "pp" if points else "%")
+        return f"{self.verdict} by {share}"
 
 
 def parse_limit(text: str, known: Collection[str]) -> ChangeLimit:

@@ -17,6 +17,9 @@ _WAITED_FOR = {
     "window": "the receiver's window",
     "timeout": "retransmission timeouts",
     "network": "the network",
+    "unexplained": "what is not seen to be the network (paced, a full send buffer, or a control"
+    " like BBR)",
+    "unknown": "the network or the receiver's window, whose scale is not in the trace",
 }
 COUNTED = {
     "out of order": "out_of_order",
@@ -43,7 +46,12 @@ MOST_LINES = 20
 SPREAD = ("min", "mean", "p95", "max")
 AGAIN = ("fast", "timeout", "probe", "other", "spurious")
 TOOLS = ("tcptrace", "Wireshark")
-_NAMED = {**_WAITED_FOR, "application": "nothing to send"}
+_NAMED = {
+    **_WAITED_FOR,
+    "application": "nothing to send",
+    "unexplained": "not seen to be the network",
+    "unknown": "the network or the receiver's window",
+}
 
 
 def head_lines(trace: Entry) -> Iterator[str]:
@@ -56,6 +64,12 @@ def head_lines(trace: Entry) -> Iterator[str]:
     )
     if trace["dropped"] is not None:
         yield f"the recorder dropped {format_count(trace['dropped'], 'packet')}"
+    if trace["one_way"]:
+        of = format_count(trace["connections"], "connection")
+        yield f"of {trace['one_way']:,} of {of}, the trace has one direction only"
+    if trace["tunnels"]:
+        parts = (f"{count:,} in {what}" for what, count in trace["tunnels"].items())
+        yield f"read inside tunnels: {', '.join(parts)}"
     if trace["unread"]:
         parts = (f"{count:,} {what}" for what, count in trace["unread"].items())
         yield f"neither TCP nor counted below: {', '.join(parts)}"
@@ -98,8 +112,13 @@ def connection_text(one: Entry) -> str:
         f" {format_duration(one['duration_s'])}, {_ending(one)}"
     ]
     lines += [f"   request: {visible(line)}" for line in one["requests"]]
-    if place := _place(one):
-        lines.append(f"   {place}")
+    if one.get("one_way"):
+        lines.append(
+            "   only one direction is in the trace: round trips, what was in flight, and what the"
+            " sender waited for are unknown"
+        )
+    else:
+        lines += [f"   {line}" for line in (_place(one), *_unknown_scales(one)) if line]
     ways = one["directions"]
     rows = [(name, *cells) for name, cells in _rows(ways) if set(cells) != {NOTHING}]
     lines += ["", *_indented(align(("", *ARROWS), rows, (False, True, True)))]
@@ -229,7 +248,7 @@ def _rows(ways: Sequence[Entry]) -> Iterator[tuple[str, tuple[str, ...]]]:
             lambda way, name=name: _rate(way["throughput_bps"] and way[name]),
         )
     yield row("segment size (MSS)", lambda way: _plain(way["mss_bytes"], " B"))
-    yield row("window scale", lambda way: _plain(way["window_scale"]))
+    yield row("window scale", _scale)
     yield row("SACK", lambda way: _yes(way["sack_permitted"]))
     yield row("timestamps", lambda way: _yes(way["timestamps"]))
     yield row("initial window", lambda way: _segments(way["initial_window_segments"]))
@@ -242,7 +261,7 @@ def _rows(ways: Sequence[Entry]) -> Iterator[tuple[str, tuple[str, ...]]]:
     for name in AGAIN:
         yield row(f"  {name}", lambda way, name=name: _some(way["retransmissions"][name]))
     for title, name in COUNTED.items():
-        yield row(title, lambda way, name=name: _some(way[name]))
+        yield row(title, lambda way, name=name: _some(way[name] or 0))
     yield row("most in flight", lambda way: _size(way["flight_max_bytes"]))
     yield row("receiver's window, least", lambda way: _size(way["window_min_bytes"]))
     yield row("receiver's window, most", lambda way: _size(way["window_max_bytes"]))
@@ -277,6 +296,17 @@ def _place(one: Entry) -> str:
         for part, name in zip(reversed(parts), one["ends"], strict=True)
     ]
     return f"RTT of {format_duration(whole)}, from the place of the trace {' and '.join(far)}"
+
+
+def _unknown_scales(one: Entry) -> Iterator[str]:
+    """Say whose windows are of unknown size, and why."""
+    for way, answers in zip(one["directions"], reversed(one["directions"]), strict=True):
+        if way["window_full"] is None:
+            lacks = answers if answers["window_scaling"] is None else way
+            yield (
+                f"the windows of {answers['from']} have an unknown scale: the SYN of"
+                f" {lacks['from']} is not in the trace, or was cut"
+            )
 
 
 def _zero_windows(one: Entry) -> str:
@@ -332,6 +362,13 @@ def _some(count: int) -> str:
 
 def _plain(value: int | None, unit: str = "") -> str:
     return NOTHING if value is None else f"{value}{unit}"
+
+
+def _scale(way: Entry) -> str:
+    """Return the scale that an end announced."""
+    if way["window_scale"] is None:
+        return _yes(way.get("window_scaling"))
+    return _plain(way["window_scale"])
 
 
 def _segments(count: int | None) -> str:

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 # The values beside a figure, in this order.
 BESIDE = ("asked", "expected", "reported")
 
+CANNOT_BE = " !"
+"""Marks a figure that breaks a law; a remark below the table says which."""
+
 _Group = dict[str, SummaryRow]
 """The figures of one flow and direction at one point, by metric."""
 
@@ -44,10 +47,13 @@ class Pivot(Struct, frozen=True):
 def pivot(report: Report) -> Pivot:
     """Return the summary table of a report."""
     groups: dict[tuple[Any, ...], _Group] = {}
-    for figure in report.summary:
+    broken: set[tuple[Any, ...]] = set()
+    for figure in (*report.summary, *report.broken):
         if figure.flow:  # else of a whole trial
             key = (point_key(figure.point), figure.flow, figure.direction)
-            groups.setdefault(key, {})[figure.metric] = figure
+            groups.setdefault(key, {}).setdefault(figure.metric, figure)
+    for figure in report.broken:
+        broken.add((point_key(figure.point), figure.flow, figure.direction, figure.metric))
     metrics = _shown(report.run, list(groups.values()))
     varying = report.run.varying
     firsts = [next(iter(group.values())) for group in groups.values()]
@@ -63,13 +69,14 @@ def pivot(report: Report) -> Pivot:
     for name, kinds in metrics.items():
         heads += [without_unit(name), *kinds]
     rows = []
-    for first, group in zip(firsts, groups.values(), strict=True):
+    for first, (key, group) in zip(firsts, groups.items(), strict=True):
         row = [str(first.point.get(axis, "-")) for axis in varying]
         row += [first.flow] * flows + [first.direction] * directions
         row.append(str(max(figure.spread.n for figure in group.values())))
         for name, kinds in metrics.items():
             beside = group[name].beside if name in group else {}
-            row.append(with_interval(group[name]) if name in group else "-")
+            mark = CANNOT_BE if (*key, name) in broken else ""
+            row.append(with_interval(group[name]) + mark if name in group else "-")
             row += [format_value(name, beside[kind]) if kind in beside else "-" for kind in kinds]
         rows.append(tuple(row))
     return Pivot(tuple(heads), tuple(place >= texts for place in range(len(heads))), tuple(rows))

@@ -13,7 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 from rich.text import Text
 
-from benchctl.analysis.pace import Timing, extra_s
+from benchctl.analysis.pace import Timing, extra_s, rest_s
 from benchctl.metrics import Fold
 from benchctl.report.detail import trial_title
 from benchctl.report.terminal import TerminalStatus
@@ -124,6 +124,8 @@ class LiveNarrator:
         )  # fmt: skip
         self._bar = self._progress.add_task(visible(run.profile), total=run.trials, left="")
         self._trial: Trial | None = None
+        self._failed = False
+        """Whether its last attempt has failed, and another is to come."""
         self._done = 0
         self._remaining = remaining
         self._to_come, self._to_come_s = remaining()
@@ -139,11 +141,14 @@ class LiveNarrator:
     def tell(self, event: RunEvent) -> None:
         match event:
             case TrialStarted(trial):
-                self._trial = trial
+                self._trial, self._failed = trial, False
             case RunResumed():
                 self._to_come, self._to_come_s = self._remaining()
-            case FlowStarted():
+            case FlowStarted(trial):
+                self._trial, self._failed = trial, False
                 self._now.clear()
+            case FlowEnded(_, flow):
+                self._failed |= flow.status is Status.FAILED
             case Sampled(flow, sample):
                 if name := self._vocabulary.headline(flow.backend, sample.metrics):
                     stream = (sample.role, sample.direction, sample.stream)
@@ -196,8 +201,8 @@ class LiveNarrator:
         """Return an estimate of the time that the remaining trials take."""
         left_s, to_come = self._to_come_s, self._to_come
         if self._trial is not None and self._trial.started_time is not None:
-            running_s = max(0.0, self._clock() - self._trial.started_time)
-            left_s -= min(running_s, self._trial.duration_s)
+            planned_s, elapsed_s = self._trial.duration_s, self._clock() - self._trial.started_time
+            left_s -= planned_s - rest_s(planned_s, max(0.0, elapsed_s), failed=self._failed)
             to_come -= 1
         left_s += to_come * extra_s(self._ended, self._run.settings.pause_s)
         # Whole seconds: nobody reads tenths, and a title must not flicker.

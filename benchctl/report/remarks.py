@@ -7,19 +7,20 @@ from statistics import fmean
 
 from benchctl.analysis.sharing import fair_after_s
 from benchctl.analysis.statistics import FEW
-from benchctl.analysis.summary import at_point
+from benchctl.analysis.summary import at_point, point_key
 from benchctl.metrics import Aspect, of_aspect, title_of
 from benchctl.report.captured import packet_lines
 from benchctl.report.clocks import clock_lines
 from benchctl.report.counters import counter_lines
 from benchctl.report.happenings import tally
+from benchctl.report.lawful import law_lines
 from benchctl.report.pivot import figure_name, with_interval
 from benchctl.report.report import Report, is_repeated, is_settled, yet
 from benchctl.report.routes import route_lines
 from benchctl.report.searches import search_remarks
 from benchctl.run.record import Trial
 from benchctl.run.status import Status
-from benchctl.units import format_duration, format_ratio, format_value
+from benchctl.units import format_count, format_duration, format_ratio, format_value
 from benchctl.visible import visible
 
 
@@ -46,6 +47,7 @@ def remarks(report: Report, *, tables: bool = False) -> list[str]:
         if broken:
             text = "not valid for this lab: the emulator did not keep up on"
             lines.append(f"{name}: {text} {', '.join(broken)}")
+    lines += law_lines(report)
     lines += counter_lines(report)
     lines += _sharing(report)
     lines += clock_lines(report)
@@ -54,6 +56,7 @@ def remarks(report: Report, *, tables: bool = False) -> list[str]:
         lines += packet_lines(report)
     if not tables and (happened := tally(report)):
         lines.append(f"within the flows: {happened}; benchctl show --events describes them")
+    lines += _left_out(report)
     lines += _unknown(report)
     lines += _drifting(report)
     lines += _outliers(report)
@@ -93,6 +96,24 @@ def _fair(trials: Sequence[Trial]) -> str:
         return ", at no time fair" if seen else ""
     some = f" in {len(times)} of {len(seen)} trials" if len(times) < len(seen) else ""
     return f", fair after {format_duration(fmean(times))}{some}"
+
+
+def _left_out(report: Report) -> Iterator[str]:
+    """Yield a line if expected rates leave out that links lose packets at random."""
+    lossy = {
+        (point_key(one.trial.point), flow.flow.name, direction): theory["loss_left_out_ratio"]
+        for one in report.trials
+        for flow in one.flows
+        for direction, theory in flow.flow.expected.items()
+        if "loss_left_out_ratio" in theory
+    }
+    if lossy:
+        rates = format_count(len(lossy), "expected rate")
+        leaves = "leaves" if len(lossy) == 1 else "leave"
+        yield (
+            f"{rates} of TCP {leaves} out the random loss of the links (up to"
+            f" {format_ratio(max(lossy.values()))}): no model holds for it"
+        )
 
 
 def _unknown(report: Report) -> Iterator[str]:

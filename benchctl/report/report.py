@@ -40,7 +40,8 @@ class Report(Struct, frozen=True):
 
     ``trials`` are in the order of execution; ``summary`` is over their repeats, in the order of the
     axes' values; ``outcomes`` are of the profile's expectations. ``found`` are the results of its
-    searches. ``measured`` is what the summary is of.
+    searches. ``measured`` is what the summary is of. ``broken`` summarizes the figures that break
+    a law, and so are not in ``summary``.
     """
 
     run: Run
@@ -50,6 +51,7 @@ class Report(Struct, frozen=True):
     found: Sequence[Found] = ()
     measured: Sequence[Measured] = ()
     drifts: Sequence[Drift] = ()
+    broken: Sequence[SummaryRow] = ()
 
     def rows_of(self, metric: str, aggregate: str = "") -> list[SummaryRow]:
         """Return the rows of one metric, or of an aggregate of each repeat's distribution."""
@@ -176,7 +178,8 @@ def report_of(
         outcomes = outcomes_of(
             run.settings.expect, measured, rows, before, ended=run.status.has_ended
         )
-    return Report(run, trials, rows, outcomes, found, measured, drifts)
+    broken = summarize(replace(one, figures=one.broken) for one in measured if one.broken)
+    return Report(run, trials, rows, outcomes, found, measured, drifts, broken)
 
 
 def _measured(trials: Iterable[TrialReport]) -> list[Measured]:

@@ -170,6 +170,8 @@ class Traces(Struct):
     """When the lab changed in the trial, and how."""
     _series: dict[tuple[str, LineKey], Series] = {}
     _joints: dict[tuple[str, LineKey], _Joint] = {}
+    _pooled: dict[tuple[str, LineKey], Series] = {}
+    """All samples of lines that are medians of streams."""
     _sinks: dict[int, list[_Sink]] = {}
 
     def add(self, sources: Mapping[int, SeriesSource], rows: Iterable[PackedSample]) -> None:
@@ -235,6 +237,9 @@ class Traces(Struct):
         if adds or (fold is Fold.DISTRIBUTION and source.streams > 1):
             joint = _Joint(series, source.streams, adds=adds)
             sink.joint = self._joints.setdefault(place, joint)
+            if not adds:
+                new = Series(self.window.from_s, self.window.span_s)
+                sink.pooled = self._pooled.setdefault(place, new)
         else:
             sink.pooled = series
         if source.flow in self.split:
@@ -254,6 +259,16 @@ class Traces(Struct):
         """Return a line; if both ends reported it, the measuring end counts."""
         told = (self._series.get((role, key)) for role in ENDS)
         return next((series for series in told if series is not None), None)
+
+    def mean(self, key: LineKey, until_s: float = math.inf) -> float | None:
+        """Return the mean of a line's samples up to a time, as the flow's figure has it.
+
+        Where the line is the median of its streams, that of all their samples. None without any.
+        """
+        for end in ((role, key) for role in ENDS):
+            if end in self._series:
+                return self._pooled.get(end, self._series[end]).mean(until_s)
+        return None
 
     def medians(self, metric: str) -> Mapping[LineKey, int]:
         """Return the lines of a metric that are medians of streams, with the number of those."""

@@ -95,13 +95,15 @@ def parse_figure(text: str) -> tuple[str, str]:
 
 
 class Relative(Struct, frozen=True):
-    """A bound that is a multiple of a reference, one of `REFERENCES`."""
+    """A bound that is a multiple of a reference, one of `REFERENCES`; ``plus`` is added to it."""
 
     factor: float
     of: str
+    plus: float = 0.0
 
     def __str__(self) -> str:
-        return self.of if self.factor == 1 else f"{self.factor:.12g} * {self.of}"
+        text = self.of if self.factor == 1 else f"{self.factor:.12g} * {self.of}"
+        return f"{text} {self.plus:+.12g}" if self.plus else text
 
 
 def parse_bound(metric: str, written: object) -> float | Relative:

@@ -1,12 +1,13 @@
 """What `benchctl.packets.findings` says of packets, as the store and the JSON have it.
 
-Times are in seconds since the trace began. None is what the trace does not show.
+Times are in seconds since the trace began. None is what the trace does not show. Entries of older
+stores lack the keys that are not required.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TypedDict
+from typing import NotRequired, TypedDict
 
 
 class SpreadFound(TypedDict):
@@ -55,6 +56,7 @@ WayFound = TypedDict(
         "throughput_wireshark_bps": float | None,
         "mss_bytes": int | None,
         "window_scale": int | None,
+        "window_scaling": NotRequired[bool | None],
         "sack_permitted": bool | None,
         "timestamps": bool | None,
         "initial_window_bytes": int | None,
@@ -72,7 +74,7 @@ WayFound = TypedDict(
         "flight_max_bytes": int | None,
         "window_min_bytes": int | None,
         "window_max_bytes": int | None,
-        "window_full": int,
+        "window_full": int | None,
         "keep_alives": int,
         "absent_bytes": int,
         "unseen_bytes": int,
@@ -108,6 +110,7 @@ class ConnectionFound(TypedDict):
     duration_s: float
     ending: str
     reset_by: str | None
+    one_way: NotRequired[bool]
     requests: Sequence[str]
     directions: tuple[WayFound, WayFound]
     zero_windows: Sequence[ZeroWindowFound]

@@ -81,18 +81,25 @@ class Peer(NamedTuple):
     ports: tuple[int, int] | None
 
 
+# After a cut TCP tries again at growing distances: the last within a cut of 10 s may be twice as
+# far from its begin (RFC 6298, 5.5).
+PATIENCE_S = 25.0
+
+
 class Reach(NamedTuple):
     """How SSH reaches a host.
 
     ``destination`` is what ``ssh`` takes. The words of ``over`` go before ``ssh`` itself: those of
     the host of a lab on which it starts. ``sudo`` starts by sudo what needs root. ``options`` are
-    words for ``ssh``, before the destination.
+    words for ``ssh``, before the destination. After a silence of ``patience_s`` its connection is
+    given up, here and there.
     """
 
     destination: str
     over: tuple[str, ...] = ()
     sudo: bool = False
     options: tuple[str, ...] = ()
+    patience_s: float = PATIENCE_S
 
 
 class Host(Struct, frozen=True):
@@ -238,7 +245,8 @@ class Expectation(Struct, frozen=True):
     If ``flow`` is None, every flow that has the metric must meet it. ``where`` maps axes to the
     value that a point must have; empty for every point. ``at_least`` and ``at_most`` are in the
     metric's SI unit, ``least`` and ``most`` relative to a reference. ``aggregate`` is what each
-    repeat's distribution is reduced to; empty for its mean. With ``events``, ``metric`` is empty.
+    repeat's distribution is reduced to; empty for its mean. ``proven`` is whether it is only met,
+    or not: what the repeats do not show counts as not met. With ``events``, ``metric`` is empty.
     """
 
     metric: str
@@ -251,6 +259,7 @@ class Expectation(Struct, frozen=True):
     most: Relative | None = None
     events: tuple[EventRule, ...] = ()
     severity: Severity = Severity.ERROR
+    proven: bool = False
 
     @property
     def figure(self) -> str:
@@ -327,8 +336,8 @@ class Settings(Struct, frozen=True):
     ``values`` are those of every axis, in the order of the profile; of the searched one its range.
     ``network`` is the one outside the lab. ``metrics`` are those that only its backends define,
     ``headlines`` the headline metric of each backend's flows, so that readers of the run need no
-    plugin. ``server_wait_s`` is how long a server may take to start. Fields with a default are
-    missing from older stores.
+    plugin. ``server_wait_s`` is how long a server may take to start. With ``gives_up``, a
+    peer that never answered ends the run. Fields with a default are missing from older stores.
     """
 
     values: Mapping[str, tuple[Scalar, ...]]
@@ -346,6 +355,7 @@ class Settings(Struct, frozen=True):
     hooks: tuple[Hook, ...] = ()
     until: Until | None = None
     search: Search | None = None
+    gives_up: bool = False
 
 
 class PlannedTrials(Protocol):

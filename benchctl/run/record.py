@@ -25,7 +25,7 @@ from typing import Annotated, Any, TypedDict
 
 from msgspec import Meta, Struct
 
-from benchctl.metrics import Vocabulary
+from benchctl.metrics import Breach, Vocabulary
 from benchctl.run.packets import ConnectionFound, ExchangeFound, PairFound
 from benchctl.run.planned import Hook, PlannedTrial, Scalar, Settings
 from benchctl.run.status import Status
@@ -237,12 +237,25 @@ class Figure(Struct, frozen=True):
     """A final figure of one metric, of a flow or of one of its streams, in SI base units.
 
     ``value`` is the figure, or the mean of a distribution whose other figures are in ``spread``
-    (min, median, p95, max). ``origin`` is "tool" for the tool's own, "samples" for ours.
+    (min, median, p95, max). ``origin`` is "tool" for the tool's own, "samples" for ours, "other
+    end" for those of the end that otherwise does not count.
+
+    ``broken`` is the law (`benchctl.analysis.laws`) that the tool's figure breaks. If another
+    source has the figure, this is that source's, and ``rejected`` is the tool's; otherwise it is
+    the tool's, and does not count. ``resolution`` is the step in which the value is known.
     """
 
     value: float
     origin: str
     spread: Mapping[str, float] = {}
+    broken: Breach | None = None
+    rejected: float | None = None
+    resolution: float | None = None
+
+    @property
+    def counts(self) -> bool:
+        """Whether means, comparisons, expectations and searches may use it."""
+        return self.broken is None or self.rejected is not None
 
 
 class TracedHop(Struct, frozen=True):
@@ -294,7 +307,7 @@ class RecordedFlow(Struct, frozen=True):
     ``bottlenecks`` are the links of the lab that limit it by theory, by direction; empty where its
     own rate or window does. ``route`` is the way that its probes took, if it traced it.
     ``captures`` are its packets, by host, if they were recorded; ``paired`` is what those of both
-    ends say together of each connection.
+    ends say together of each connection. ``protocol`` is that of its data, empty if not known.
     """
 
     id: int
@@ -323,10 +336,18 @@ class RecordedFlow(Struct, frozen=True):
     route: tuple[TracedHop, ...] = ()
     captures: tuple[RecordedPackets, ...] = ()
     paired: tuple[PairFound, ...] = ()
+    protocol: str = ""
 
 
 Figures = Mapping[tuple[str, str], Figure]
 """Figures by (direction, metric)."""
+
+
+def counting(figures: Figures) -> Figures:
+    """Return the figures that count: those that no law forbids."""
+    if all(figure.counts for figure in figures.values()):
+        return figures
+    return {key: figure for key, figure in figures.items() if figure.counts}
 
 
 class Happening(StrEnum):

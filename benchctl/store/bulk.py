@@ -204,11 +204,14 @@ class Bulk:
         Those that measured to their end have their figures of ``metrics``.
         """
         marks = ",".join("?" * len(metrics))
+        columns = self._connection.execute("PRAGMA table_info(figure)")
+        knows = "broken" in {row["name"] for row in columns}
+        can_be = "AND (broken IS NULL OR rejected IS NOT NULL)" if knows else ""
         query = (
             "SELECT flow.id AS id, trial_id, point, flow.name, backend, flow.direction AS planned,"
             f" figure.direction AS way, metric, value, flow.status IN {COUNTED} AS counts"
             " FROM trial JOIN flow ON trial_id = trial.id"
-            f" LEFT JOIN figure ON flow_id = flow.id AND metric IN ({marks})"
+            f" LEFT JOIN figure ON flow_id = flow.id AND metric IN ({marks}) {can_be}"
             " WHERE run_id = ? AND attempt = (SELECT max(attempt) FROM flow AS other"
             " WHERE other.trial_id = trial.id) ORDER BY position, flow.id"
         )

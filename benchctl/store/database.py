@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from benchctl.errors import GoneError, StoreBusyError, StoreDamagedError, StoreError
+from benchctl.errors import GoneError, NoStoreError, StoreBusyError, StoreDamagedError, StoreError
 from benchctl.run.status import Status
 from benchctl.store.schema import ADDED, TABLES, VERSION
 
@@ -21,6 +21,8 @@ from benchctl.store.schema import ADDED, TABLES, VERSION
 BUSY_TIMEOUT_S = 5.0
 _WAL_RETRY_S = 0.01
 _LONGEST_TOLD = 200
+# How every file of SQLite begins (sqlite.org/fileformat.html, 1.3).
+_HEADER = b"SQLite format 3\0"
 PRIVATE = 0o600
 """The mode of a store: it holds commands, addresses and the facts of hosts."""
 
@@ -46,6 +48,8 @@ def store_errors(path: Path) -> Iterator[None]:
             raise StoreBusyError(text, hint) from error
         if code == sqlite3.SQLITE_CONSTRAINT_FOREIGNKEY:
             raise run_gone(path) from error
+        if kind == sqlite3.SQLITE_NOTADB and not _is_database(path):
+            raise _no_store(path) from error
         if kind in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR):
             hint = "the file is damaged or not a store; choose another with --store"
             raise StoreDamagedError(text, hint) from error
@@ -82,11 +86,16 @@ def damaged(path: Path, what: str) -> StoreDamagedError:
 def connect(path: Path, *, write: bool = False) -> sqlite3.Connection:
     """Open the store; with ``write``, create it if it is missing.
 
-    Raises StoreError if it is missing, locked, damaged, or of a newer version.
+    Raises NoStoreError if it is missing or no store, StoreError if it is locked, damaged, or of a
+    newer version.
     """
-    if path.is_dir():
+    try:
+        is_directory = path.is_dir()
+    except OSError as error:  # a directory on the way may not be entered
+        raise StoreError(f"store {path}: {error.strerror}") from error
+    if is_directory:
         hint = f"name a file in it: --store {path / 'runs.sqlite'}"
-        raise StoreError(f"store {path}: this is a directory", hint)
+        raise NoStoreError(f"store {path}: this is a directory", hint)
     if write:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -141,11 +150,16 @@ def _check_is_there(path: Path) -> None:
     try:
         path.stat()
     except FileNotFoundError:
-        raise StoreError(
+        raise NoStoreError(
             f"store {path}: there are no runs yet", "run a profile, or choose a store with --store"
         ) from None
     except OSError as error:
         raise StoreError(f"store {path}: {error.strerror}") from error
+
+
+def _is_database(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(len(_HEADER)) == _HEADER
 
 
 def _prepare(connection: sqlite3.Connection, path: Path, write: bool) -> None:
@@ -217,8 +231,8 @@ def _use_wal(connection: sqlite3.Connection) -> None:
             return
 
 
-def _no_store(path: Path) -> StoreError:
-    return StoreError(f"store {path}: not a store of benchctl", "name another with --store")
+def _no_store(path: Path) -> NoStoreError:
+    return NoStoreError(f"store {path}: not a store of benchctl", "name another with --store")
 
 
 @contextmanager

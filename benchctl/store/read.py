@@ -18,6 +18,8 @@ from typing import Any, NamedTuple, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
+from benchctl.analysis.held import held
+from benchctl.analysis.laws import terms_of
 from benchctl.errors import GoneError, StoreError, UsageError
 from benchctl.metrics import Aspect, of_aspect
 from benchctl.run.codec import convert, from_json, from_row
@@ -42,6 +44,8 @@ R = TypeVar("R", bound=RunOutline)
 # Ids in one query.
 _AT_ONCE = 500
 _OUTLINE = ", ".join(RunOutline.__struct_fields__)
+# An imported run was created when it was measured.
+_NEWEST_FIRST = "ORDER BY created_time DESC, id DESC"
 
 
 class StoredSample(Struct, frozen=True):
@@ -150,6 +154,13 @@ def decode_figure(row: sqlite3.Row) -> tuple[tuple[str, str], Figure]:
         raise ValueError(f"flow {row['flow_id']}: a figure") from None
 
 
+def _requested(row: sqlite3.Row) -> dict[str, Any]:
+    try:
+        return from_json(row["requested"], dict[str, Any])
+    except ValueError:
+        raise ValueError(f"flow {row['id']}: requested") from None
+
+
 class Reader:
     """Reads one store. Every method raises StoreError on failure."""
 
@@ -165,11 +176,11 @@ class Reader:
 
     def runs(self) -> list[Run]:
         """Return every run, the newest first."""
-        return list(map(self._told, self._all(Run, "SELECT * FROM run ORDER BY id DESC")))
+        return list(map(self._told, self._all(Run, f"SELECT * FROM run {_NEWEST_FIRST}")))
 
     def stamps(self) -> dict[int, RunStamp]:
         """Return the stamp of every run by its id, the newest first."""
-        query = "SELECT id, profile, status, finished_time, tags FROM run ORDER BY id DESC"
+        query = f"SELECT id, profile, status, finished_time, tags FROM run {_NEWEST_FIRST}"
         told = self._decoded(
             (row[0], RunStamp(row[1], Status(row[2]), row[3], row[4])) for row in self._rows(query)
         )
@@ -181,19 +192,19 @@ class Reader:
         for begin in range(0, len(run_ids), _AT_ONCE):
             ids = ",".join(map(str, run_ids[begin : begin + _AT_ONCE]))
             found += self._all(Run, f"SELECT * FROM run WHERE id IN ({ids})")
-        return sorted(map(self._told, found), key=lambda run: -run.id)
+        return sorted(map(self._told, found), key=lambda run: (-run.created_time, -run.id))
 
     def outlines(self) -> list[RunOutline]:
         """Return the outline of every run, the newest first."""
-        query = f"SELECT {_OUTLINE} FROM run ORDER BY id DESC"
+        query = f"SELECT {_OUTLINE} FROM run {_NEWEST_FIRST}"
         return list(map(self._told, self._all(RunOutline, query)))
 
     def run_ids(self) -> list[int]:
         """Return the ids of every run, the newest first, including runs that cannot be read."""
-        return [row[0] for row in self._rows("SELECT id FROM run ORDER BY id DESC")]
+        return [row[0] for row in self._rows(f"SELECT id FROM run {_NEWEST_FIRST}")]
 
     def names(self) -> dict[str, int]:
-        """Return the id of every run by its name, the newest first."""
+        """Return the id of every run by its name, the last that was stored first."""
         rows = self._rows("SELECT id, name FROM run ORDER BY id DESC")
         return {row["name"]: row["id"] for row in rows if isinstance(row["name"], str)}
 
@@ -227,8 +238,9 @@ class Reader:
     def find(self, text: str, profiles: Collection[str] = ()) -> Run:
         """Return the run that ``text`` names.
 
-        ``last`` is the newest run, ``baseline`` that of a profile: of one of ``profiles``, if any
-        are given. Otherwise it is a run's name or its tag, or a part of one that no other has.
+        ``last`` is the run that was stored last, ``baseline`` that of a profile: of one of
+        ``profiles``, if any are given. Otherwise it is a run's name or its tag, or a part of one
+        that no other has.
         Raises UsageError if there is none, or more than one.
         """
         names = self.names()
@@ -243,7 +255,7 @@ class Reader:
         if tagged:
             some = ", ".join(name for name in names if names[name] in tagged[:5])
             raise UsageError(f'the tag "{tag}" is that of {len(tagged)} runs', f"such as {some}")
-        hint = 'see "benchctl runs"; "last" means the newest run'
+        hint = 'see "benchctl runs"; "last" means the run that was stored last'
         return self.run(names[unique(text, names, "run", hint)])
 
     def _whole_tag(self, part: str) -> str:
@@ -344,9 +356,14 @@ class Reader:
         return self._value("SELECT coalesce(max(attempt), 0) FROM flow WHERE trial_id=?", trial_id)
 
     def figures(self, flow_id: int) -> Figures:
-        """Return a flow's final figures by (direction, metric)."""
+        """Return a flow's final figures by (direction, metric), those marked that break a law."""
         rows = self._rows("SELECT * FROM figure WHERE flow_id = ?", flow_id)
-        return dict(self._decoded(map(decode_figure, rows)))
+        found = dict(self._decoded(map(decode_figure, rows)))
+        flow = next(self._rows("SELECT * FROM flow WHERE id = ?", flow_id), None)
+        if flow is None or dict(flow).get("held"):
+            return found
+        # A program that knew no laws measured it.
+        return held(found, terms_of(next(self._decoded(map(_requested, (flow,))))))
 
     def events(self, flow_id: int) -> list[FlowEvent]:
         """Return what happened within a flow, in order of time."""

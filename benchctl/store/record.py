@@ -17,12 +17,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct
 from msgspec.structs import astuple, replace
 
 from benchctl.errors import StoreBusyError
 from benchctl.run.codec import to_json
 from benchctl.run.planned import PlannedRun, PlannedTrial
-from benchctl.run.record import Figures, FlowEvent
+from benchctl.run.record import Figure, Figures, FlowEvent
 from benchctl.run.status import Status
 from benchctl.store.captures import captures_of
 from benchctl.store.database import connect, run_gone, store_errors, transaction, writing
@@ -210,12 +211,14 @@ class Recorder:
     def add_figures(self, flow_id: int, figures: Figures) -> None:
         """Write a flow's final figures."""
         rows = [
-            (direction, metric, f.origin, f.value, json.dumps(dict(f.spread)))
-            for (direction, metric), f in figures.items()
+            (direction, metric, *_encoded(astuple(figure)))
+            for (direction, metric), figure in figures.items()
         ]
+        columns = ("flow_id", "direction", "metric", *Figure.__struct_fields__)
+        statement = f"INSERT INTO figure ({','.join(columns)}) VALUES ({_marks(len(columns))})"
         self._take(
             lambda: self._connection.executemany(
-                "INSERT INTO figure VALUES (?,?,?,?,?,?)",
+                statement,
                 [(self._flows.get(flow_id, flow_id), *row) for row in rows],
             )
         )
@@ -336,4 +339,4 @@ def _marks(count: int) -> str:
 
 
 def _encoded(values: Iterable[Any]) -> list[Any]:
-    return [to_json(v) if isinstance(v, Mapping | list | tuple) else v for v in values]
+    return [to_json(v) if isinstance(v, Mapping | list | tuple | Struct) else v for v in values]

@@ -37,6 +37,11 @@ ADDED = (
     ("flow", "captures", "TEXT NOT NULL DEFAULT '[]'"),
     ("flow", "paired", "TEXT NOT NULL DEFAULT '[]'"),
     ("trial", "counters", "TEXT NOT NULL DEFAULT '{}'"),
+    ("figure", "broken", "TEXT"),
+    ("figure", "rejected", "REAL"),
+    ("figure", "resolution", "REAL"),
+    ("flow", "held", "INTEGER NOT NULL DEFAULT 0"),
+    ("flow", "protocol", "TEXT NOT NULL DEFAULT ''"),
 )
 """Columns that stores of earlier programs of this version lack until they are written to.
 
@@ -122,7 +127,9 @@ CREATE TABLE flow (                     -- one attempt of one flow
     bottlenecks TEXT NOT NULL DEFAULT '{}', -- JSON: direction -> the link that limits by theory
     route TEXT NOT NULL DEFAULT '[]',   -- JSON: what answered at each distance, and its figures
     captures TEXT NOT NULL DEFAULT '[]', -- JSON: its packets: files, hosts, counts and findings
-    paired TEXT NOT NULL DEFAULT '[]'   -- JSON: what the packets of both ends say together
+    paired TEXT NOT NULL DEFAULT '[]',  -- JSON: what the packets of both ends say together
+    held INTEGER NOT NULL DEFAULT 0,    -- whether its figures were held against the laws
+    protocol TEXT NOT NULL DEFAULT ''   -- of its data, as tcp or udp; '' if not known
 );
 CREATE INDEX flow_of_trial ON flow (trial_id);
 CREATE TABLE series (                   -- samples of one stream that tell the same metrics
@@ -151,6 +158,9 @@ CREATE TABLE figure (                   -- a flow's final figures
     origin TEXT NOT NULL,               -- tool: its own figure; samples: computed from them
     value REAL NOT NULL,                -- the figure, or the mean of a distribution
     spread TEXT NOT NULL DEFAULT '{}',  -- JSON: min, mean, median, p95, max of a distribution
+    broken TEXT,                        -- JSON: the law that the tool's figure breaks, and how
+    rejected REAL,                      -- the tool's figure, if the value is another source's
+    resolution REAL,                    -- the step in which the value is known
     PRIMARY KEY (flow_id, direction, metric)
 ) WITHOUT ROWID;
 CREATE TABLE event (                    -- what happened within a flow

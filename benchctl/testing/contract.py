@@ -15,8 +15,9 @@ from benchctl.testing.apart import judge_imports, judge_probes
 from benchctl.testing.bounded import judge_garbage
 from benchctl.testing.commands import judge_commands
 from benchctl.testing.ending import judge_ends
+from benchctl.testing.measuring import judge_flows
 from benchctl.testing.parameters import judge_parameters
-from benchctl.testing.parsing import judge_cuts, judge_metrics, judge_time
+from benchctl.testing.parsing import judge_cuts, judge_laws, judge_metrics, judge_time
 from benchctl.testing.rule import Finding, Rule, hold
 from benchctl.testing.subject import Subject
 from benchctl.testing.transcript import Transcript, expected_path, transcripts_in
@@ -60,6 +61,12 @@ RULES: Mapping[str, Rule[Subject]] = MappingProxyType(
             Rule("time", "no sample ends before it begins, and no interval counts twice",
                  judge_time),
             Rule("metrics", "those emitted are declared, and finite", judge_metrics),
+            Rule(
+                "laws",
+                "no figure of a transcript is one that cannot be, but those it names itself",
+                judge_laws,
+            ),
+            Rule("flows", "a flow on loopback measures something, in each direction", judge_flows),
             Rule("ends", "ended at any moment, no process stays", judge_ends),
         )
     }
@@ -131,6 +138,12 @@ class BackendContract:
 
     def test_every_metric_is_declared(self) -> None:
         self._holds("metrics")
+
+    def test_a_flow_on_loopback_measures_in_each_direction(self) -> None:
+        self._holds("flows")
+
+    def test_no_figure_is_one_that_cannot_be(self) -> None:
+        self._holds("laws")
 
     def test_no_process_stays(self) -> None:
         self._holds("ends")

@@ -23,7 +23,7 @@ from benchctl.api import (
     Role,
 )
 from benchctl.testing.rule import Fault, NotCheckedError
-from benchctl.testing.subject import Subject
+from benchctl.testing.subject import PORTS, Subject
 
 if TYPE_CHECKING:
     from benchctl.hosts.spawn import Process, Spawner
@@ -37,8 +37,6 @@ _FIRST_OUTPUT_S = 1.0
 # A process that was killed is gone as soon as the kernel has had time for it.
 _GONE_S = 10.0
 _LOOK_S = 0.01
-# Something else may take a port between the look for a free one and the server's start.
-_PORTS = 5
 _NOT_READY = "its parser yields Ready when it listens; is its output flushed?"
 _REMEDY = (
     "start the tool in the foreground: benchctl ends the process group of a command, and what"
@@ -109,13 +107,9 @@ class _End:
 
 def judge_ends(subject: Subject) -> Iterator[Fault | str]:
     """Run the real tool on loopback, end it at different moments, and look what stays."""
-    from benchctl.errors import MissingError
-
     if not Path("/proc/self/environ").exists():
         raise NotCheckedError("needs /proc: on Linux only")
-    for role, tool in subject.tools_here.items():
-        if isinstance(tool, MissingError):
-            raise NotCheckedError(subject.needs(role))
+    subject.require_tools()
     moments = ["at its gate", "as it begins", "as it speaks"]
     if subject.backend.capabilities.needs_server:
         moments.append("after its server was killed")
@@ -128,10 +122,10 @@ def _ended_at(subject: Subject, moment: str) -> list[Fault]:
     """End a flow at a moment, whose server gets another port if its own was just taken."""
     from benchctl.hosts.tasks import run_to_end
 
-    for _ in range(_PORTS):
+    for _ in range(PORTS):
         with suppress(_PortTakenError):
             return run_to_end(_end_at(subject, moment))
-    raise NotCheckedError(f"needs a free port: something else took {_PORTS} of them")
+    raise NotCheckedError(f"needs a free port: something else took {PORTS} of them")
 
 
 async def _end_at(subject: Subject, moment: str) -> list[Fault]:

@@ -85,8 +85,13 @@ def unsound(event: object, names: Collection[str]) -> str:
         case Summary():
             if unknown := event.metrics.keys() - names:
                 return f"metrics that are not declared: {', '.join(sorted(unknown))}"
+            beside = event.broken.keys() | event.instead.keys()
+            if absent := beside - event.metrics.keys():
+                return f"a word on {', '.join(sorted(absent))}, which it does not report"
             if event.direction is Direction.BOTH:
                 return "a summary of both directions"
+            if wrong := _not_finite({**event.instead}) or _not_finite({**event.resolution}):
+                return wrong
             return next(filter(None, map(_of_figure, event.metrics.items())), "")
         case Started():
             return _not_finite({"epoch_s": event.epoch_s})

@@ -153,6 +153,42 @@ def judge_metrics(subject: Subject) -> Iterator[Fault | str]:
     yield f"{len(emitted)} metrics" + (f", never {', '.join(unseen)}" if unseen else "")
 
 
+def judge_laws(subject: Subject) -> Iterator[Fault | str]:
+    """Hold the figures of each transcript against the laws of docs/output.md."""
+    from msgspec.structs import replace
+
+    from benchctl.analysis.figures import FlowFold
+    from benchctl.analysis.held import held, sentences
+    from benchctl.analysis.laws import terms_of
+
+    count = named = 0
+    for name, transcript in subject.parsed.items():
+        blocks, code = blocks_of(transcript), transcript.exit_code
+        events, _ = events_of(transcript.parser(subject.backend), blocks, code)
+        fold = FlowFold(subject.backend.capabilities.metrics)
+        for event in events:
+            if isinstance(event, Sample):
+                fold.add_sample(transcript.role, event)
+            elif isinstance(event, Summary):
+                fold.add_summary(event)
+        parameters = transcript.flow(subject.backend).params.model_dump(by_alias=True)
+        terms = replace(terms_of(parameters), lasted_s=fold.lasted_s)
+        told = fold.figures()
+        named += sum(figure.broken is not None for figure in told.values())
+        count += len(told)
+        unnamed = {
+            key: figure
+            for key, figure in held(told, terms, fold.others()).items()
+            if figure.broken is not None and (key not in told or told[key].broken is None)
+        }
+        for text in sentences(unnamed):
+            yield Fault(
+                f"{name}: {text}",
+                "mend the parser; name what the tool itself gets wrong in Summary.broken",
+            )
+    yield f"{count} figures" + (f", {named} of them named as wrong" if named else "")
+
+
 def _declarations(subject: Subject) -> Iterator[Fault]:
     can = subject.backend.capabilities
     names = declared(subject.backend)

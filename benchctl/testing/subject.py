@@ -17,6 +17,8 @@ from benchctl.testing.transcript import Transcript
 if TYPE_CHECKING:
     from benchctl.errors import MissingError
 
+# Something else may take a port between the look for a free one and the server's start.
+PORTS = 5
 # Of documentation (RFC 5737, RFC 3849): commands are only built for them.
 ADDRESS, ADDRESS_6 = "192.0.2.1", "2001:db8::1"
 # What a flow may ask besides its parameters.
@@ -149,6 +151,14 @@ class Subject:
         registry = Registry({name: Candidate(name, "", lambda: self.backend)})
         found = look(registry, [(name, role) for role in Role])
         return {role: tool for (_, role), tool in found.items()}
+
+    def require_tools(self) -> None:
+        """Raise NotCheckedError if an end that benchctl starts lacks its program."""
+        from benchctl.errors import MissingError
+
+        for role, tool in self.tools_here.items():
+            if isinstance(tool, MissingError):
+                raise NotCheckedError(self.needs(role))
 
     @cached_property
     def parameters(self) -> Mapping[str, Any]:

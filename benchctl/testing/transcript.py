@@ -17,6 +17,8 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
+from msgspec import Struct
+from msgspec.structs import asdict
 from pydantic import BeforeValidator, ConfigDict, PlainSerializer, TypeAdapter, ValidationError
 
 from benchctl.api import Backend, Channel, Direction, Event, Flow, Parser, Role, Tool
@@ -227,11 +229,18 @@ def events_text(events: Iterable[Event]) -> str:
     )
 
 
+_LATER = ("broken", "instead", "resolution")
+"""Fields that are left out while they are empty: files that were written before lack them."""
+
+
 def _values(event: Event) -> dict[str, Any]:
-    return {name: _plain(getattr(event, name)) for name in type(event).__match_args__}
+    values = {name: getattr(event, name) for name in type(event).__match_args__}
+    return {name: _plain(v) for name, v in values.items() if v or name not in _LATER}
 
 
 def _plain(value: Any) -> Any:
+    if isinstance(value, Struct):
+        return asdict(value)
     if isinstance(value, Mapping):
         return {name: _plain(value[name]) for name in sorted(value)}
     return [*map(_plain, value)] if isinstance(value, list | tuple) else value

@@ -88,11 +88,14 @@ def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_toml(path: Path) -> TomlSource:
-    """Read a TOML file.
+    """Read a TOML file, or a pipe as `read_stdin`.
 
     Raises ProfileError if the file cannot be read or is not TOML.
     """
     try:
+        if path.is_fifo():
+            with path.open("rb") as pipe:
+                return _read_pipe(pipe)
         with path.open(encoding="utf-8-sig") as file:
             return _read(file, path)
     except OSError as error:
@@ -102,14 +105,18 @@ def read_toml(path: Path) -> TomlSource:
 
 
 STDIN = Path("stdin")
-"""What a file that is read from stdin is called; its relative paths begin here."""
+"""What a file that is read from stdin or a pipe is called; its relative paths begin here."""
 
 
 def read_stdin() -> TomlSource:
     """Read a TOML file from stdin. Raises ProfileError as `read_toml`."""
+    return _read_pipe(sys.stdin.buffer)
+
+
+def _read_pipe(pipe: IO[bytes]) -> TomlSource:
     try:
         # A character has four bytes at most.
-        text = sys.stdin.buffer.read(4 * _MOST_CHARACTERS).decode("utf-8-sig")
+        text = pipe.read(4 * _MOST_CHARACTERS).decode("utf-8-sig")
         return _read(StringIO(text, newline=None), STDIN)
     except UnicodeDecodeError as error:
         raise ProfileError(f"{STDIN}: not UTF-8 text (byte {error.start})") from error
@@ -123,13 +130,25 @@ def _read(file: IO[str], path: Path) -> TomlSource:
     return parse_toml(text, path)
 
 
+def _deepest_line(text: str) -> int:
+    """Return the line of the innermost of all brackets and braces, for text that may be no TOML."""
+    line = deepest = 1
+    depth = most = 0
+    for token in map(re.Match.group, _TOKEN.finditer(text)):
+        depth += (token in "[{") - (token in "]}")
+        if depth > most:
+            most, deepest = depth, line
+        line += token.count("\n")
+    return deepest
+
+
 def parse_toml(text: str, path: Path) -> TomlSource:
     """Parse TOML text that came from ``path``. Raises ProfileError."""
     try:
         data, found = tomllib.loads(text), _Locator(text)
         return TomlSource(path, text, data, found.lines, found.columns)
     except RecursionError:
-        raise _error(path, 1, 1, "invalid TOML: nested too deeply") from None
+        raise _error(path, _deepest_line(text), 1, "invalid TOML: nested too deeply") from None
     except ValueError as error:  # TOMLDecodeError, or an integer of thousands of digits
         what = str(error)
         where = re.search(r" \(at line (\d+), column (\d+)\)", what)

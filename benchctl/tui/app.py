@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from functools import partial
@@ -17,11 +18,13 @@ from textual.screen import Screen
 from textual.theme import Theme
 
 from benchctl.errors import BenchctlError
+from benchctl.hosts.log import command_log
 from benchctl.store.read import Reader
 from benchctl.tui.garbage import REST_S, Garbage
 from benchctl.tui.registry import SCREENS
 from benchctl.tui.screens.page import Page, Surroundings
 from benchctl.tui.themes import DARK, OURS, PLAIN, variables
+from benchctl.tui.timers import once
 from benchctl.tui.typeahead import TypeAhead, Typed
 from benchctl.tui.widgets.plainer import Plainer
 from benchctl.visible import visible_lines
@@ -30,6 +33,10 @@ from benchctl.visible import visible_lines
 FEW_COLOURS = ("standard", None)
 # Until a message that has had its time is off the screen.
 _GONE_S = 0.2
+# They only hand on what a widget of the library then fails at.
+_HAND_ON = {"benchctl.tui.app", "benchctl.tui.typeahead"}
+# A library that fails again and again shows nothing of use.
+MOST_FAULTS = 100
 
 
 class BenchApp(App[None]):
@@ -80,7 +87,8 @@ class BenchApp(App[None]):
         self._looked_at = {0: (), 1: first.run_ids[:1], 2: first.run_ids}
         """The runs that were looked at last on screens that need none, one, or two of them."""
         self._garbage = Garbage()
-        self.type_ahead = TypeAhead(self, super().on_event, self._unready)
+        self._library_faults = 0
+        self.type_ahead = TypeAhead(self, self._give, self._unready)
         for own in OURS:
             self.register_theme(own)
         few = self.no_color or self.console.color_system in FEW_COLOURS
@@ -116,7 +124,41 @@ class BenchApp(App[None]):
         if isinstance(event, Typed) and not event.is_forwarded:
             await self.type_ahead.take(event)
         else:
+            await self._give(event)
+
+    async def _give(self, event: events.Event) -> None:
+        try:
             await super().on_event(event)
+        except Exception as error:
+            if not self._outlives(error):
+                raise
+
+    def _handle_exception(self, error: Exception) -> None:
+        """End the screens, unless a widget of a library failed: then what holds it is closed.
+
+        Textual calls this, and has no other hook; a widget that failed takes no more messages.
+        """
+        if not self._outlives(error):
+            super()._handle_exception(error)
+        elif not isinstance(self.screen, Page):
+            self.pop_screen()
+        else:
+            self.page.failed = True
+            self.on_page_wanted(Page.Wanted(self.page.NAME, *self.page.run_ids))
+
+    def _outlives(self, error: Exception) -> bool:
+        """Report an error of a library's widget; returns whether it was one, and a rare one."""
+        modules = {
+            frame.f_globals.get("__name__", "")
+            for frame, _ in traceback.walk_tb(error.__traceback__)
+        }
+        ours = {name for name in modules if name.startswith("benchctl.")} - _HAND_ON
+        if ours or self._library_faults == MOST_FAULTS:
+            return False
+        self._library_faults += 1
+        command_log().fault("tui", error)
+        self.notify(f"this had no effect: Textual failed with {error!r}", severity="error")
+        return True
 
     def notify(
         self,
@@ -132,7 +174,7 @@ class BenchApp(App[None]):
         super().notify(text, title=title, severity=severity, timeout=timeout, markup=False)
         # When messages that filled the screen have gone, Textual leaves their picture.
         shown_s = self.NOTIFICATION_TIMEOUT if timeout is None else timeout
-        self.set_timer(shown_s + _GONE_S, self.refresh)
+        once(self, shown_s + _GONE_S, self.refresh)
 
     @property
     def page(self) -> Page:
@@ -154,7 +196,7 @@ class BenchApp(App[None]):
         page = before = self._pages.get(wanted.name)
         entry = SCREENS[wanted.name]
         try:
-            if page is None or not page.shows(wanted.run_ids):
+            if page is None or page.failed or not page.shows(wanted.run_ids):
                 page = self._pages[wanted.name] = entry.load()(self._around, *wanted.run_ids)
                 self._install(page)
         except BenchctlError as error:

@@ -16,6 +16,8 @@ from textual.app import App
 from textual.events import Key, Paste
 from textual.message_pump import MessagePump
 
+from benchctl.tui.timers import once
+
 Typed = Key | Paste
 
 # A key, what its list says of it, the page that is asked for, that page, its widgets, their focus:
@@ -67,7 +69,7 @@ class TypeAhead:
     async def _hand_on(self) -> None:
         typed = self._typed[0]
         self._before = self._unready()
-        self._app.set_timer(LONGEST_S / 2, partial(self._lose_patience, typed))
+        once(self._app, LONGEST_S / 2, partial(self._lose_patience, typed))
         await self._give(typed)
         await self._follow(typed, (), ROUNDS)
 
@@ -87,7 +89,7 @@ class TypeAhead:
     def _lose_patience(self, typed: Typed) -> None:
         """Give a key up after the same time again: the program may just have stood still."""
         if self._is_in_hand(typed):
-            self._app.set_timer(LONGEST_S / 2, partial(self._done, typed))
+            once(self._app, LONGEST_S / 2, partial(self._done, typed))
 
     async def _done(self, typed: Typed) -> None:
         if self._is_in_hand(typed):

@@ -19,12 +19,11 @@ from benchctl.api import (
     Tool,
 )
 from benchctl_iperf3.errors import ended
-from benchctl_iperf3.parameters import Iperf3Parameters, interval_s
+from benchctl_iperf3.parameters import Iperf3Parameters, interval_s, length_bytes
 from benchctl_iperf3.recorded import recorded
 from benchctl_iperf3.stream import JsonStream
 from benchctl_iperf3.text import TextClient, TextServer
 from benchctl_iperf3.version import VERSION, tool_of
-from benchctl_iperf3.weigh import METRICS
 
 # --bidir came with 3.7, and the text has not changed since.
 OLDEST = (3, 7)
@@ -67,7 +66,6 @@ class Iperf3(Backend[Iperf3Parameters]):
         protocols=("tcp", "udp", "sctp", "mptcp"),
         default_port=5201,
         needs_server=True,
-        metrics=METRICS,
     )
 
     def probe(self, role: Role) -> Probe:
@@ -155,8 +153,8 @@ def _measurement(flow: Flow[Iperf3Parameters]) -> tuple[str, ...]:
         flags += ["-b", f"{params.rate:.0f}{burst}"]
     elif params.protocol == "udp":
         flags += ["-b", "0"]
-    if params.length is not None:
-        flags += ["-l", f"{params.length:.0f}"]
+    if (length := length_bytes(flow)) is not None:
+        flags += ["-l", f"{length:.0f}"]
     return tuple(flags)
 
 

@@ -1,7 +1,7 @@
 """The known faults in iperf3's figures, by version, each with its place in iperf3's source.
 
 A parser that works around one names it. If a figure was left out or replaced, ``told`` is the
-message for the user.
+message for the user: ``cannot be: iperf3 takes back every loss that a server before 3.14 reports``.
 """
 
 from __future__ import annotations
@@ -52,6 +52,39 @@ OMITTED_SENT = Fault(
     "an iperf3 before 3.14 counts the datagrams that were lost or under way when the omitted part"
     " ended as sent after it",
 )
+COPIED_COUNT = Fault(
+    "servers before 3.2",
+    # It takes the client's count for its own before it sends that.
+    "src/iperf_api.c: 1631 in 3.1.7",
+    "a server before 3.2 reports as sent what the client has received and lost",
+)
+OTHER_TIMES = Fault(
+    "3.7 to 3.21, data both ways",
+    # The times of the first stream stand for all: the client's as a sender, the server's as a
+    # receiver. For what the server sends, they are swapped.
+    "src/iperf_api.c: 3606 and 3620 in 3.12, 4174 and 4204 in 3.21",
+    "with data both ways, iperf3 divides what arrived at the client by the server's time, and what"
+    " the server sent by the client's",
+)
+UNTIMED = Fault(
+    "servers before 3.2",
+    "src/iperf_api.c: 1520 in 3.1.7; fixed by commit 10e2cc24",
+    "a server before 3.2 does not report for how long it counted; its bytes are divided by the"
+    " sender's time, also those that were in a queue when that ended",
+)
+FIRST_JITTER = Fault(
+    "receivers before 3.8",
+    # The previous transit time is 0 before the first datagram. Before 3.7 the clock is that of the
+    # day, and that of newer senders began when their machine did.
+    "src/iperf_udp.c: 114 in 3.1.7; fixed by commit 2609dd71",
+    "a receiver before 3.8 takes the difference of the two clocks for the first jitter",
+)
+EARLY_END = Fault(
+    "all to 3.21",
+    # The server closes the connections when it hears of the end.
+    "src/iperf_client_api.c: 663 in 3.12, 771 in 3.21",
+    "iperf3 ends when the last byte is in the sender's buffer, and counts what has arrived by then",
+)
 EARLY_COUNT = Fault(
     "all to 3.21",
     # Its count begins before it tells the client to send, and ends when the client's message
@@ -59,10 +92,12 @@ EARLY_COUNT = Fault(
     "src/iperf_server_api.c: 931 and 948 in 3.21",
     "a server's count begins a round trip before the first datagram arrives",
 )
+LATE_START_S = 0.04
+"""TCP_DELACK_MIN of Linux (include/net/tcp.h)."""
 LATE_START = Fault(
     "servers before 3.10",
     # A second message permits the client to send, and Nagle's algorithm delays that until the first
-    # one is acknowledged, 40 ms later (TCP_DELACK_MIN, include/net/tcp.h).
+    # one is acknowledged, `LATE_START_S` later.
     "src/iperf_server_api.c: 627 and 648 in 3.9; fixed by commit 97a1d11a",
     "a server before 3.10 starts counting 40 ms before the client sends",
 )

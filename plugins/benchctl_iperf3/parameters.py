@@ -24,6 +24,11 @@ _AUTHENTICATION = ("username", "public_key", "password_file")
 UDP_LENGTHS = (16, 65507)
 TCP_LENGTHS = (1, 2**20)
 LEAST_INTERVAL_S = 0.1
+# What iperf3 writes at once to TCP (DEFAULT_TCP_BLKSIZE, src/iperf.h).
+TCP_BLOCK_BYTES = 2**17
+# From 3.16 on, only whole blocks count. One that arrives in this time is 1 % of an interval of a
+# second; at 105 Mbit/s, iperf3's own arrives in less.
+_BLOCK_S = 0.01
 
 
 def _whole_seconds(value: float) -> float:
@@ -112,8 +117,8 @@ class Iperf3Parameters(Parameters):
     )
     length: Size | None = Field(
         default_factory=_default_length,
-        description="bytes of one write (TCP, 128 KiB unless given; SCTP, 64 KiB) or one datagram"
-        " (UDP, 1448 B)",
+        description="bytes of one write (TCP, 128 KiB unless given, less without a rate in a lab of"
+        " less than 105 Mbit/s; SCTP, 64 KiB) or one datagram (UDP, 1448 B)",
     )
     window: Size | None = Field(
         None,
@@ -202,6 +207,21 @@ def ends_late(flow: Flow[Iperf3Parameters]) -> bool:
     """Return whether the sender is idle before the run ends: see `faults.LATE_END`."""
     unbounded = math.isinf(flow.params.rate)
     return flow.params.bytes is not None and unbounded and "late-end" in flow.tool.features
+
+
+def length_bytes(flow: Flow[Iperf3Parameters]) -> float | None:
+    """Return the length to request, None for iperf3's own.
+
+    Of a sender with a rate, it is the length of its bursts, too, and stays.
+    """
+    params, expected_bps = flow.params, flow.expected_bps
+    by_blocks = "whole-blocks" in flow.tool.features or not flow.owns_server
+    if params.length is not None or params.protocol != "tcp" or math.isfinite(params.rate):
+        return params.length
+    if expected_bps is None or not by_blocks:
+        return None
+    most_bytes = math.floor(expected_bps / params.streams / 8 * _BLOCK_S)
+    return None if most_bytes >= TCP_BLOCK_BYTES else max(1, most_bytes)
 
 
 def interval_s(flow: Flow[Iperf3Parameters]) -> float:

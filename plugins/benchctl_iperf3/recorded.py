@@ -28,14 +28,12 @@ from benchctl.api import (
     write_size,
 )
 from benchctl_iperf3.documents import Document, documents, without_nan
-from benchctl_iperf3.parameters import LEAST_INTERVAL_S, Iperf3Parameters
+from benchctl_iperf3.parameters import LEAST_INTERVAL_S, TCP_BLOCK_BYTES, Iperf3Parameters
 from benchctl_iperf3.stream import JsonStream
 from benchctl_iperf3.values import JsonObject, as_object, number, objects, string
 from benchctl_iperf3.version import tool_of
 
 _STREAM = re.compile(rb'\s*\{\s*"event"\s*:\s*"(?:start|error)"')
-# iperf3's own for TCP (DEFAULT_TCP_BLKSIZE, src/iperf.h): a length that nobody asked for.
-_TCP_LENGTH = 128 * 1024
 _LONGEST_INTERVAL_S = 60.0
 # The words of a foreign line that a note repeats.
 _QUOTED = 120
@@ -205,7 +203,7 @@ def _parameters(report: _Report, test: JsonObject) -> dict[str, Any]:
     rate = number(test, "target_bitrate")
     if rate or (rate is not None and protocol == "udp"):
         asked["rate"] = write_rate(rate or math.inf)
-    if length and (protocol != "tcp" or length != _TCP_LENGTH):
+    if length and (protocol != "tcp" or length != TCP_BLOCK_BYTES):
         asked["length"] = write_size(length)
     if window := number(report.start, "sock_bufsize"):
         asked["window"] = write_size(window)

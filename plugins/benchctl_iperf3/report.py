@@ -47,6 +47,8 @@ from benchctl_iperf3.weigh import Final, weigh
 
 MAX_STREAMS = 2 * 128  # -P has this limit, and --bidir doubles it
 _MAX_WORDS = 500
+# Enough for a mean beside which the first interval stands out.
+_RATES_KEPT = 32
 
 # The client reports the other settings.
 _OF_EACH_END = ("version", "send_buffer_bytes", "receive_buffer_bytes", "mss_bytes")
@@ -169,6 +171,8 @@ class ReportParser(LineParser):
         self.round_trips: dict[Direction, Mapping[str, Mapping[str, float]]] = {}
         """The round-trip times of the whole run, if the tool reports them."""
         self.failure: Failure | None = None
+        self.rates: dict[tuple[float, float], float] = {}
+        """What arrived here in each of the first measured intervals, of all streams."""
         self.words = ""
         """The first words that belong to no format."""
         self._seen: dict[str, Any] = {}
@@ -232,6 +236,10 @@ class ReportParser(LineParser):
             return ()
         self._has_received |= interval.metrics.get("bytes_received", 0.0) > 0
         sample = self._sample_of(stream, interval)
+        if not sample.omitted and "throughput_bps" in sample.metrics:
+            span, rate = (sample.start_s, sample.end_s), sample.metrics["throughput_bps"]
+            if span in self.rates or len(self.rates) < _RATES_KEPT:
+                self.rates[span] = self.rates.get(span, 0.0) + rate
         return (sample,) if self.settings == self._seen else (*self.effective(), sample)
 
     def _sample_of(self, stream: StreamState, interval: Interval) -> Sample:
@@ -313,8 +321,16 @@ class ReportParser(LineParser):
             yield self._explained(failure)
             return
         for direction, final in self.finals.items():
-            yield from weigh(final, self.flow, direction, self.datagram_bytes)
-            yield Summary({**final.metrics, **self.round_trips.get(direction, {})}, direction)
+            length = self.settings.get("length_bytes", self.flow.params.length)
+            found = weigh(final, self.flow, direction, length, self.rates)
+            yield from map(Warn, found.warnings)
+            yield Summary(
+                {**final.metrics, **self.round_trips.get(direction, {})},
+                direction,
+                found.broken,
+                found.instead,
+                found.resolution,
+            )
         if self.words:
             yield Warn(self.words)
         if exit_code:
@@ -337,9 +353,8 @@ class ReportParser(LineParser):
         if None in received:
             return classify(self.words or f"no result ({ended(exit_code)})")
         if 0 in received:
-            return Failure(
-                FailureKind.TOOL,
-                "moved no data: the receiver counted 0 bytes",
-                "a firewall may let the control connection through but not the data",
-            )
+            hint = "a firewall may let the control connection through but not the data"
+            if self.flow.params.protocol != "udp":
+                hint += "; or less than one block arrived: set a shorter length"
+            return Failure(FailureKind.TOOL, "moved no data: the receiver counted 0 bytes", hint)
         return None

@@ -111,6 +111,7 @@ class JsonStream(ReportParser):
 
     def _end(self, data: JsonObject) -> None:
         rows = objects(data, "streams")
+        cpu = as_object(data.get("cpu_utilization_percent", {}))
         both = self.flow.direction is Direction.BOTH
         for direction in self.directions:
             # The sums of a single direction have no suffix, whichever direction it is.
@@ -119,10 +120,13 @@ class JsonStream(ReportParser):
             if self.role is Role.SERVER:
                 sent = {}  # its zeros are not the client's count
             received = as_object(data.get(f"sum_received{suffix}", {}))
+            sent_s, received_s = (number(row, "end") or 0.0 for row in (sent, received))
             final = Final(
                 {**_metrics(sent, _SENT), **_metrics(received, _RECEIVED), **_arrivals(received)},
-                number(sent, "end") or 0.0,
-                number(received, "end") or 0.0,
+                sent_s,
+                received_s,
+                # Two clocks seldom agree to a microsecond, and such servers write six decimals.
+                sent_s == received_s and _has_six_decimals(cpu, "remote_total"),
             )
             if direction is Direction.SEND:
                 self.round_trips[direction] = _round_trips(rows)
@@ -130,7 +134,6 @@ class JsonStream(ReportParser):
                 final.metrics["packets_reordered"] = _reordered(rows)
             self.finals[direction] = final
         # CPU time belongs to the hosts, not to a direction: it is reported once.
-        cpu = as_object(data.get("cpu_utilization_percent", {}))
         shares = _CPU if self.role is Role.CLIENT else _CPU_OF_SERVER
         self.finals[self.directions[0]].metrics |= _metrics(cpu, shares)
         ends = [string(data, f"{end}_tcp_congestion") for end in ("sender", "receiver")]
@@ -169,6 +172,11 @@ def _metrics(row: JsonObject, fields: _Fields) -> dict[str, float]:
             elif 0 < value < 2**63 or (value == 0 and metric not in _NEVER_ZERO):
                 metrics[metric] = value / units
     return metrics
+
+
+def _has_six_decimals(row: JsonObject, name: str) -> bool:
+    value = number(row, name)
+    return value is not None and value == round(value, 6) != round(value, 4)
 
 
 def _arrivals(row: JsonObject) -> dict[str, float]:

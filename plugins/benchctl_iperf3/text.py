@@ -21,7 +21,7 @@ from benchctl_iperf3.parameters import Iperf3Parameters, ends_late, interval_s
 from benchctl_iperf3.report import MAX_STREAMS, Interval, ReportParser, arrivals, without_rates
 from benchctl_iperf3.table import TableRow, read_row
 from benchctl_iperf3.values import JsonObject, number, objects
-from benchctl_iperf3.weigh import Final
+from benchctl_iperf3.weigh import Final, Weighed, judges_start, weigh_start
 
 _ROUNDING = 0.006  # of a byte count of three digits
 
@@ -193,6 +193,7 @@ class TextClient(TextReport):
         if not len(streams) == len(ours) == len(theirs):
             return
         for direction, final in self.finals.items():
+            final.untimed = "end_time" not in theirs[0]
             ends = [  # (sender, receiver)
                 (here, there) if stream.sends else (there, here)
                 for stream, here, there in zip(streams, ours, theirs, strict=True)
@@ -225,11 +226,13 @@ class TextServer(TextReport):
         super().__init__(flow, Role.SERVER)
         self._ready = False
         self._arrived: dict[str, float] = {}
+        self._rate_bps = self._lasted_s = 0.0
 
     def final(self, row: TableRow) -> None:
         if row.mark == "receiver" and not self.sends(row):
             received = self.received(row)
             self._arrived = {name: received[name] for name in _OF_ARRIVALS if name in received}
+            self._rate_bps, self._lasted_s = row.rate_bps, row.end_s
 
     def other(self, text: str) -> Iterable[Event]:
         if text.startswith("Server listening on ") and not self._ready:
@@ -240,9 +243,19 @@ class TextServer(TextReport):
     def end(self, exit_code: int) -> Iterable[Event]:
         yield from self.effective()
         yield from self.last_fragments()
-        if self._arrived:
-            yield Summary(self._arrived, Direction.SEND)
+        if self._lasted_s:
+            yield from self._summary()
         if not self._ready:
             yield self.failure or classify(self.words or f"never listened ({ended(exit_code)})")
         elif self.failure and not self.failure.message.startswith("the server has terminated"):
             yield Warn(f"the server said: {self.failure.message}")
+
+    def _summary(self) -> Iterable[Event]:
+        found = Weighed()
+        if judges_start(self.flow):
+            self._arrived["throughput_bps"] = self._rate_bps
+            found = weigh_start(self.flow, self._rate_bps, self._lasted_s, self.rates)
+        if self._arrived:
+            yield Summary(
+                self._arrived, Direction.SEND, found.broken, found.instead, found.resolution
+            )

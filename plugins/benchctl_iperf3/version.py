@@ -14,6 +14,7 @@ _SINCE = {
     "debug-levels": (3, 12),
     "omitted-losses": (3, 14),
     "late-end": (3, 16),
+    "whole-blocks": (3, 16),
     "json-stream": (3, 17),
     "long-omit": (3, 18),
     "mptcp": (3, 19),

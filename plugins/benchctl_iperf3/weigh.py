@@ -1,81 +1,153 @@
-"""Checks iperf3's final figures against each other; contradicted ones are not passed on.
+"""Holds iperf3's final figures against each other: what it reports wrongly, by its known faults.
 
-Bytes are counted where they are sent and received, and no known fault affects them. So a count of
-datagrams must match the bytes by their length, and the rate of arrival cannot exceed a steady
-sending rate. A figure that fails is reported under a name of its own (`METRICS`). It is replaced by
-one computed from the bytes, or dropped: then benchctl's own from the samples counts.
+Bytes are counted where they are sent and received, and so is each end's time; no known fault
+affects them. So a count of datagrams must match the bytes by their length, and a rate the bytes by
+the time of its own end. A figure that does not is reported as broken (`benchctl.api.Breach`). What
+the bytes give takes its place, else what the other end or the samples do.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from statistics import fmean
 
-from benchctl.api import METRICS as SHARED
-from benchctl.api import Direction, Flow, Fold, Metric, Warn
+from benchctl.api import Breach, Direction, Flow
 from benchctl_iperf3.faults import (
+    COPIED_COUNT,
     EARLY_COUNT,
+    EARLY_END,
+    FIRST_JITTER,
     LATE_END,
     LATE_START,
+    LATE_START_S,
     OMITTED_LOSSES,
     OMITTED_SENT,
+    OTHER_TIMES,
     UNDONE_LOSSES,
     UNSENT,
+    UNTIMED,
     Fault,
 )
 from benchctl_iperf3.parameters import LEAST_INTERVAL_S, Iperf3Parameters, ends_late
 
 Metrics = dict[str, float]
-
-_WEIGHED = (
-    "throughput_bps", "sent_bps", "packets_sent", "packets_received", "packets_lost", "loss_ratio",
-)  # fmt: skip
-METRICS = tuple(
-    Metric(
-        f"iperf3_{name}",
-        f"{name} as reported by iperf3, kept when iperf3's other figures contradict it",
-        Fold.VALUE,
-        SHARED[name].better,
-    )
-    for name in _WEIGHED
-)
+Rates = Mapping[tuple[float, float], float]
+"""What arrived at an end in each interval, of all streams, by its begin and end."""
 
 # The sender's threads and the reporting thread differ by a few datagrams.
 _TOLERANCE, _STRAY = 0.001, 2
-# The rates of a flow at its two ends agree within this, without loss and queueing.
-_STEADY = 0.01
-# The delayed acknowledgement of `LATE_START`, plus scheduling and a short path.
+STEADY = 0.01
+"""The rates of a flow at its two ends agree within this, without loss and queueing."""
+# By so many datagrams of each stream an interval differs by chance.
+_FEW = 3
+# An interval that is shorter than the first by more was cut short by the end.
+_WHOLE = 0.9
+# `LATE_START_S` beside that of a short path.
 _LATE_S = (0.035, 0.08)
 
 
 @dataclass(slots=True)
 class Final:
-    """The tool's final figures of one direction; the times are those of each end's count."""
+    """The tool's final figures of one direction; the times are those of each end's count.
+
+    ``untimed`` says that the server did not report its own.
+    """
 
     metrics: Metrics = field(default_factory=dict)
     sent_s: float = 0.0
     received_s: float = 0.0
+    untimed: bool = False
+
+
+@dataclass(slots=True)
+class Weighed:
+    """What is wrong with the figures of one direction, in the terms of `benchctl.api.Summary`."""
+
+    broken: dict[str, Breach] = field(default_factory=dict)
+    instead: Metrics = field(default_factory=dict)
+    resolution: Metrics = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
+
+    def doubt(self, fault: Fault, instead: dict[str, float | None]) -> None:
+        """Mark figures as wrong; None if the tool's other figures do not give them."""
+        for name, value in instead.items():
+            self.broken[name] = Breach("no known fault of iperf3", fault.told)
+            self.instead.pop(name, None)
+            if value is not None:
+                self.instead[name] = value
 
 
 def weigh(
     final: Final,
     flow: Flow[Iperf3Parameters],
     direction: Direction,
-    datagram_bytes: float | None,
-) -> Iterator[Warn]:
-    """Replace impossible figures; yields a warning for each fault.
+    length_bytes: float | None,
+    rates: Rates,
+) -> Weighed:
+    """Return what is wrong with the figures of a direction, or known in steps.
 
-    ``datagram_bytes`` is the length of each, None for TCP.
+    ``length_bytes`` is the length of each datagram, or of each write; ``rates`` are those of what
+    arrived here. Figures that are off by less than their rounding are corrected in place.
     """
-    scales = _Scales(final, flow, direction, datagram_bytes or 1.0)
-    if datagram_bytes:
-        yield from scales.sent()
-        yield from scales.received()
-    if not flow.params.omit:  # else each end's time starts in the middle of the data
-        yield from scales.time()
-    if ends_late(flow) and final.sent_s * _STEADY < LEAST_INTERVAL_S:
-        yield scales.doubt(LATE_END, {"sent_bps": None, "throughput_bps": None})
+    scales = _Scales(final, flow, direction, length_bytes, rates)
+    if flow.params.protocol == "udp":
+        scales.sent()
+        scales.received()
+        scales.jitter()
+    scales.time()
+    scales.end()
+    scales.steps()
+    return scales.found
+
+
+def judges_start(flow: Flow[Iperf3Parameters]) -> bool:
+    """Return whether the server's parser judges when its count began, and not the client's.
+
+    Only its intervals show that; those of a flow with its own pace show nothing.
+    """
+    prompt = "prompt-start" in flow.tool.features
+    return flow.owns_server and not flow.params.omit and (_is_steady(flow.params) or not prompt)
+
+
+def weigh_start(
+    flow: Flow[Iperf3Parameters],
+    told_bps: float,
+    lasted_s: float,
+    rates: Rates,
+) -> Weighed:
+    """Return what is wrong with a server's rate: the time before the first byte is in it."""
+    found = Weighed()
+    wait_s, fault = -_early_s(rates, flow.params), EARLY_COUNT
+    if "prompt-start" not in flow.tool.features:
+        wait_s, fault = max(wait_s, LATE_START_S), LATE_START
+    counted_s = lasted_s - wait_s
+    if counted_s > 0 and wait_s > lasted_s * STEADY:
+        found.doubt(fault, {"throughput_bps": told_bps * lasted_s / counted_s})
+    if _is_steady(flow.params) and lasted_s:
+        found.resolution["throughput_bps"] = (flow.params.length or 0.0) * 8 / lasted_s
+    return found
+
+
+def _early_s(rates: Rates, params: Iperf3Parameters) -> float:
+    """Return how long before its count the first datagram arrived; after it, if negative.
+
+    It is what the first interval has more than the others of a steady rate. It is 0 if few are
+    known, or if it is fewer than `_FEW` datagrams of each stream, which may be chance.
+    """
+    spans = iter(rates.items())
+    (_, first_s), first = next(spans, ((0.0, 0.0), 0.0))
+    others = [rate for (start, end), rate in spans if end - start > _WHOLE * first_s]
+    if not others or not _is_steady(params):
+        return 0.0
+    more = (first - fmean(others)) * first_s
+    step_bits = params.streams * (params.length or 0.0) * 8
+    return more / fmean(others) if abs(more) > _FEW * step_bits else 0.0
+
+
+def _is_steady(params: Iperf3Parameters) -> bool:
+    return params.protocol == "udp" and math.isfinite(params.rate)
 
 
 class _Scales:
@@ -86,39 +158,29 @@ class _Scales:
         final: Final,
         flow: Flow[Iperf3Parameters],
         direction: Direction,
-        datagram_bytes: float,
+        length_bytes: float | None,
+        rates: Rates,
     ) -> None:
+        self.found = Weighed()
+        self._rates = rates
         self._final = final
         self._told = final.metrics
         self._params = flow.params
         self._flow = flow
-        self._direction = direction
-        self._datagram_bytes = datagram_bytes
-        self._knows_omitted = "omitted-losses" in flow.tool.features
+        self._receives = direction is Direction.RECEIVE
+        self._length_bytes = length_bytes
+        self._features = flow.tool.features
+        self._knows_omitted = "omitted-losses" in self._features
 
-    def doubt(self, fault: Fault, instead: dict[str, float | None]) -> Warn:
-        """Replace reported figures by others, or drop them."""
-        doubted = []
-        for name, value in instead.items():
-            if (told := self._told.pop(name, None)) is not None:
-                self._told[f"iperf3_{name}"] = told
-                doubted.append(f"{name} {told:.6g}")
-            if value is not None:
-                self._told[name] = value
-        return Warn(
-            f"iperf3's own {', '.join(doubted)} (direction {self._direction}) is wrong:"
-            f" {fault.told}"
-        )
-
-    def sent(self) -> Iterator[Warn]:
+    def sent(self) -> None:
         """Check the datagrams sent against their bytes."""
         by_bytes = self._by_bytes("bytes_sent")
         told = self._told.get("packets_sent")
         if by_bytes is not None and told is not None and not self._agree(told, by_bytes):
-            fault = UNSENT if self._knows_omitted else OMITTED_SENT
-            yield self.doubt(fault, {"packets_sent": by_bytes})
+            old = OMITTED_SENT if self._params.omit else COPIED_COUNT
+            self.found.doubt(UNSENT if self._knows_omitted else old, {"packets_sent": by_bytes})
 
-    def received(self) -> Iterator[Warn]:
+    def received(self) -> None:
         """Check the datagrams received, and so the losses, against their bytes."""
         by_bytes = self._by_bytes("bytes_received")
         told, lost = (self._told.get(name) for name in ("packets_received", "packets_lost"))
@@ -126,20 +188,22 @@ class _Scales:
             return
         if self._params.omit:
             # The server's omitted losses are unknown here, unless there are none at all.
-            unknown = self._direction is Direction.SEND and not self._knows_omitted
+            unknown = not self._receives and not self._knows_omitted
             # A table's bytes have three digits.
-            exact = by_bytes if "json-stream" in self._flow.tool.features else None
+            exact = by_bytes if "json-stream" in self._features else None
             if lost and (unknown or not self._agree(told, by_bytes)):
                 instead = {"packets_received": exact, "packets_lost": None, "loss_ratio": None}
-                yield self.doubt(OMITTED_LOSSES, instead)
+                self.found.doubt(OMITTED_LOSSES, instead)
             elif not self._agree(told, by_bytes):
                 # The sender's omitted part, of all received datagrams: off by milliseconds.
-                self.doubt(OMITTED_LOSSES, {"packets_received": exact})
+                del self._told["packets_received"]
+                if exact is not None:
+                    self._told["packets_received"] = exact
         elif not self._agree(told, by_bytes):
             whole = told + lost
             missing = whole - by_bytes
             if whole > 0 and missing >= 0:
-                yield self.doubt(
+                self.found.doubt(
                     UNDONE_LOSSES,
                     {
                         "packets_received": by_bytes,
@@ -148,38 +212,115 @@ class _Scales:
                     },
                 )
 
-    def time(self) -> Iterator[Warn]:
-        """Check the receiver's time against the sender's."""
-        told, sent = (self._told.get(name) for name in ("throughput_bps", "sent_bps"))
-        if not told or not sent or not self._final.sent_s:
-            return
+    def jitter(self) -> None:
+        """Check the jitter against what can be.
+
+        It is a sum of differences, each by a sixteenth at most (RFC 3550, 6.4.1), of the gaps
+        between arrivals and those between departures. The former add up to the receiver's time. The
+        latter add up to the sender's, and to more where datagrams overtake others: it counts twice.
+        """
+        told = self._told.get("jitter_rfc3550_s", 0.0)
+        most_s = (self._final.received_s + 2 * self._final.sent_s + 3 * self._params.omit) / 16
+        is_old = self._final.untimed and not self._receives
+        if told > most_s or (told and is_old):
+            self.found.doubt(FIRST_JITTER, {"jitter_rfc3550_s": None})
+            self._final.untimed |= not self._receives and not self._flow.owns_server
+
+    def time(self) -> None:
+        """Check the rates against the times of the two ends."""
         final = self._final
-        late_s = final.received_s - final.sent_s
-        steady = self._params.protocol == "udp" and math.isfinite(self._params.rate)
-        # Datagrams at a steady rate: those that arrived, at the sending rate.
+        told, sent = (self._told.get(name) for name in ("throughput_bps", "sent_bps"))
+        if not told or not sent or not final.sent_s or not final.received_s:
+            return
+        if self._receives and self._flow.direction is Direction.BOTH:
+            final.sent_s, final.received_s = final.received_s, final.sent_s
+            told *= final.sent_s / final.received_s
+            sent *= final.received_s / final.sent_s
+            if math.isclose(final.sent_s, final.received_s, rel_tol=STEADY):
+                self._told |= {"throughput_bps": told, "sent_bps": sent}
+            else:
+                self.found.doubt(OTHER_TIMES, {"throughput_bps": None, "sent_bps": sent})
+        if self._params.omit:
+            return  # either end's time starts in the middle of the data
+        if self._receives:
+            self._arrived(told, sent)
+        elif final.untimed:
+            self.found.warnings.append(f"throughput_bps may be too high: {UNTIMED.told}")
+        elif final.received_s - final.sent_s > final.sent_s * STEADY:
+            self._late(final.received_s - final.sent_s)
+
+    def _arrived(self, told: float, sent: float) -> None:
+        """Check what arrived here: before its time began, or faster than it was sent."""
+        final = self._final
         received, handed = (self._told.get(name, 0.0) for name in ("bytes_received", "bytes_sent"))
-        by_sender = sent * received / handed if steady and handed else None
-        if self._direction is Direction.RECEIVE:
-            if by_sender is not None and told > sent * (1 + _STEADY):
-                yield self.doubt(LATE_START, {"throughput_bps": by_sender})
-        elif late_s > final.sent_s * _STEADY:
+        if self._flow.owns_server and "prompt-start" not in self._features:
+            early_s = max(_early_s(self._rates, self._params), LATE_START_S)
+            in_all_s = final.received_s + early_s
+            self.found.doubt(LATE_START, {"throughput_bps": told * final.received_s / in_all_s})
+        elif _is_steady(self._params) and handed and told > sent * (1 + STEADY):
+            # Datagrams at a steady rate: those that arrived, at the sending rate.
+            self.found.doubt(LATE_START, {"throughput_bps": sent * received / handed})
+
+    def _late(self, late_s: float) -> None:
+        """Judge that the server counted for longer than this end sent.
+
+        It counts while a queue drains, and data arrive, but before the first byte arrives, too.
+        """
+        if judges_start(self._flow):
+            del self._told["throughput_bps"]  # its own last line counts
+        elif _is_steady(self._params) and not self._flow.owns_server:
             waited = _LATE_S[0] < late_s < _LATE_S[1]
-            prompt = "prompt-start" in self._flow.tool.features
-            if waited and self._flow.owns_server and not prompt:
-                rate = told * final.received_s / final.sent_s if by_sender is None else by_sender
-                yield self.doubt(LATE_START, {"throughput_bps": rate})
-            elif steady:
-                # How much of it is a queue, in which data did arrive, is unknown.
-                causes = [EARLY_COUNT, *[LATE_START] * (waited and not self._flow.owns_server)]
-                yield Warn(
-                    f"throughput_bps may be up to {late_s / final.received_s:.1%} too low:"
-                    f" the receiver counted for {late_s * 1e3:.0f} ms longer than the sender sent;"
-                    f" {', and '.join(cause.told for cause in causes)}"
-                )
+            causes = [EARLY_COUNT, *[LATE_START] * waited]
+            self.found.warnings.append(
+                f"throughput_bps may be up to {late_s / self._final.received_s:.1%} too low:"
+                f" the receiver counted for {late_s * 1e3:.0f} ms longer than the sender sent;"
+                f" {', and '.join(cause.told for cause in causes)}"
+            )
+
+    def end(self) -> None:
+        """Check how a flow ended that was asked for bytes."""
+        asked, received = self._params.bytes, self._told.get("bytes_received")
+        if asked is None:
+            return
+        if ends_late(self._flow) and self._final.sent_s * STEADY < LEAST_INTERVAL_S:
+            self.found.doubt(LATE_END, {"sent_bps": None, "throughput_bps": None})
+        if self._is_stream and received and received < asked * (1 - STEADY):
+            self.found.warnings.append(
+                f"bytes_received is {received:,.0f} of {asked:,.0f} bytes: {EARLY_END.told}"
+            )
+
+    def steps(self) -> None:
+        """Note in which steps rates are known: of datagrams, or of blocks where only whole count.
+
+        A server of others may count what it reads: then that is whole blocks only by chance.
+        """
+        here = "whole-blocks" in self._features
+        there = here or not self._flow.owns_server
+        for rate, amount, seconds, by_blocks in (
+            ("sent_bps", "bytes_sent", self._final.sent_s, there if self._receives else here),
+            (
+                "throughput_bps", "bytes_received", self._final.received_s,
+                here if self._receives else there,
+            ),
+        ):  # fmt: skip
+            counted = self._told.get(amount)
+            if not counted or not self._length_bytes or not seconds:
+                continue
+            step_bps = self._length_bytes * 8 / seconds
+            if not self._is_stream:
+                self.found.resolution[rate] = step_bps
+            elif by_blocks and counted % self._length_bytes == 0 and counted != self._params.bytes:
+                self.found.resolution[rate] = step_bps * self._params.streams
+
+    @property
+    def _is_stream(self) -> bool:
+        return self._params.protocol != "udp"
 
     def _by_bytes(self, name: str) -> float | None:
         amount = self._told.get(name)
-        return None if amount is None else float(round(amount / self._datagram_bytes))
+        if amount is None or not self._length_bytes:
+            return None
+        return float(round(amount / self._length_bytes))
 
     def _agree(self, told: float, by_bytes: float) -> bool:
         stray = _STRAY * self._params.streams

@@ -160,6 +160,7 @@ def _limits(params: OwampParameters, duration_s: float) -> list[str]:
     """Return the limits of a server for one flow, whose sum of intervals may well be longer."""
     packets = f"{2 * params.packets}"
     return ["--max-rate", "unlimited", "--max-rate-per-client", "unlimited",
+            "--max-packet-rate-per-client", str(10**6),  # More than it can read.
             "--max-packets", packets, "--max-packets-per-client", packets,
             "--max-time", decimal(10 * duration_s)]  # fmt: skip
 

@@ -209,13 +209,6 @@ OWN_METRICS = (
         Fold.COUNT,
     ),
     Metric(
-        "receiver_drops",
-        "packets dropped at the receiving host because the socket buffer was full "
-        "(SK_MEMINFO_DROPS)",
-        Fold.COUNT,
-        "lower",
-    ),
-    Metric(
         "packet_gap_s",
         "time between the arrivals of two datagrams, by kernel timestamps if available",
         Fold.DISTRIBUTION,

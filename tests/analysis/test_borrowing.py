@@ -2,11 +2,20 @@
 
 import math
 import random
+from statistics import NormalDist
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy import stats
 
-from benchctl.analysis.borrowing import LEAST_POINTS, Scatter, borrowed
+from benchctl.analysis.borrowing import (
+    LEAST_POINTS,
+    Scatter,
+    borrowed,
+    disturbed_share,
+    usual_of,
+)
 
 
 def drawn(rng, degrees, scales):
@@ -67,3 +76,56 @@ def test_tests_with_borrowed_variances_err_hardly_more_often_than_they_say(sprea
             limit = stats.t.ppf(0.975, one.degrees) * math.sqrt(one.variance)
             wrong += abs(rng.gauss(0, scale)) > limit
     assert wrong / 1800 <= most
+
+
+def repeats(rng, points, n, *, share=0.0, factor=0.5):
+    """Return the repeats of points, of which a share is disturbed: their rate is a part of it."""
+    return [
+        [rng.gauss(100, 3) * (factor if rng.random() < share else 1) for _ in range(n)]
+        for _ in range(points)
+    ]
+
+
+@pytest.mark.parametrize("n", [2, 3, 5])
+@pytest.mark.parametrize("share", [0.05, 0.15])
+@pytest.mark.parametrize("factor", [0.3, 0.8, 3.0])
+def test_the_share_of_disturbed_trials_is_found(n, share, factor):
+    found = usual_of(repeats(random.Random(7), 400, n, share=share, factor=factor))
+    assert disturbed_share([found]) == pytest.approx(share, abs=0.03)
+    # As without them: the difference of two repeats deviates by root 2 times that of a repeat.
+    apart = found.apart if found.relative else found.apart / 100
+    assert apart == pytest.approx(0.03 * math.sqrt(2), rel=0.2)
+
+
+@pytest.mark.parametrize("noise", [0.01, 0.1, 0.5])
+def test_repeats_are_not_disturbed_for_varying_much(noise):
+    rng = random.Random(8)
+    series = [[math.exp(rng.gauss(place % 9, noise)) for _ in range(2)] for place in range(108)]
+    found = usual_of(series)
+    # 3 in 1000 are as far apart.
+    assert (found.relative, found.mixed <= 3) == (True, True)
+
+
+def test_one_outlier_is_no_mixture():
+    normal = NormalDist(100, 3)
+    series = [[100.0, normal.inv_cdf((place + 0.5) / 108)] for place in range(108)]
+    series[5][0] /= 2
+    assert disturbed_share([usual_of(series)]) == 0
+    series[7][1] /= 2
+    # Two of 216 trials, and not of one figure.
+    assert disturbed_share([usual_of(series)]) == pytest.approx(2 / 216, rel=0.02)
+
+
+def test_few_figures_and_figures_that_often_do_not_vary_show_nothing():
+    rng = random.Random(10)
+    rare = [[rng.random() * (rng.random() < 0.5) for _ in range(3)] for _ in range(50)]
+    assert usual_of(rare) is None
+    assert usual_of(repeats(rng, 11, 2)) is None
+    assert usual_of([[5.0, 5.0]] * 50) is None
+    assert disturbed_share([]) == 0
+
+
+@given(st.lists(st.lists(st.floats(-1e300, 1e300), max_size=9), max_size=40))
+def test_any_figures_have_a_share(series):
+    found = usual_of(series)
+    assert 0 <= disturbed_share([] if found is None else [found]) <= 0.5

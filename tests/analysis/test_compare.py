@@ -124,14 +124,14 @@ def test_loss_that_is_mostly_none_rarely_has_a_verdict():
         return [row(p, *(rng.random() * (rng.random() < 0.2) for _ in range(n))) for p in range(54)]
 
     compared = [compare(run(2), run(5), Vocabulary()) for _ in range(20)]
-    assert not any(one.verdict is not Verdict.SAME for table in compared for one in table)
+    assert not any(one.verdict.is_certain for table in compared for one in table)
 
 
 def test_figures_that_never_vary_have_the_exact_chance_of_their_order():
     (one,) = compare([row(1, 0.0, 0.0, 0.0)], [row(1, 1.0, 1.0, 1.0)], Vocabulary())
     # Of the 20 ways to deal six values to two runs, two are as far apart.
     assert one.p == pytest.approx(2 / 20)
-    assert one.verdict is Verdict.SAME
+    assert one.verdict is Verdict.APART
     (same,) = compare([row(1, 5.0, 5.0)], [row(1, 5.0, 5.0)], Vocabulary())
     assert (same.p, same.verdict) == (1, Verdict.SAME)
 
@@ -154,6 +154,57 @@ def test_a_table_without_a_difference_rarely_has_a_verdict(n):
         seen += any(one.verdict is not Verdict.SAME for one in compared)
     # Three standard deviations of a binomial above 5 %.
     assert seen <= 11
+
+
+def disturbed(rng, n, share):
+    """Return a run of 54 equal points; a share of its trials runs at half the rate."""
+    return [
+        row(p, *(rng.gauss(100, 3) * (0.5 if rng.random() < share else 1) for _ in range(n)))
+        for p in range(54)
+    ]
+
+
+@pytest.mark.parametrize(("n", "share"), [(2, 0.05), (2, 0.1), (2, 0.15), (3, 0.15)])
+def test_a_table_of_disturbed_trials_rarely_has_a_verdict(n, share):
+    rng = random.Random(28)
+    tables = [
+        compare(disturbed(rng, n, share), disturbed(rng, n, share), Vocabulary()) for _ in range(60)
+    ]
+    # Three standard deviations of a binomial above 5 %; without the share, 12 to 49 of 60 had one.
+    assert sum(any(one.verdict.is_certain for one in table) for table in tables) <= 8
+    assert any(one.verdict is Verdict.VARYING for table in tables for one in table)
+
+
+def test_few_repeats_have_no_verdict_among_disturbed_trials_and_more_have_one():
+    def compared(n):
+        rng = random.Random(12)
+        a, b = disturbed(rng, n, 0.1), disturbed(rng, n, 0.1)
+        a[0] = row(0, *(99.0, 100.0, 101.0, 100.5, 99.5)[:n])
+        b[0] = row(0, *(199.0, 200.0, 201.0, 200.5, 199.5)[:n])
+        return compare(a, b, Vocabulary())[0]
+
+    few, more = compared(2), compared(5)
+    assert few.disturbed == pytest.approx(0.1, abs=0.05)
+    assert few.p >= 2 * few.disturbed**2
+    assert (few.verdict, more.verdict) == (Verdict.VARYING, Verdict.BETTER)
+    # All repeats of either run may be disturbed, in any of 54 figures.
+    n = few.repeats_needed
+    assert 54 * 2 * few.disturbed**n < 0.05 < 54 * 2 * few.disturbed ** (n - 2)
+
+
+def test_what_is_far_apart_without_a_verdict_says_so():
+    a, b = [row(9, 8.2e9, 7.96e9)], [row(9, 20.1e6, 20.3e6)]
+    for place in range(53):
+        a.append(row(place + 10, 1.0, 1.0, metric="rtt_s"))
+        b.append(row(place + 10, 1.0, 1.0, metric="rtt_s"))
+    (one, *_) = compare(a, b, Vocabulary())
+    assert (one.family, one.adjusted > 0.05, one.verdict) == (54, True, Verdict.APART)
+    # Equal figures whose intervals exclude zero by chance are not far apart.
+    rng = random.Random(13)
+    tables = [compare(table(rng, 54, 3), table(rng, 54, 3), Vocabulary()) for _ in range(10)]
+    equal = [one for compared in tables for one in compared]
+    assert sum(not one.low <= 0 <= one.high for one in equal) > 9
+    assert not any(one.verdict is Verdict.APART for one in equal)
 
 
 @pytest.mark.parametrize(("n", "shift"), [(2, 9), (5, 6)])

@@ -1,9 +1,11 @@
 """What a host counted between two readings: wraps, interfaces that come and go, busy processors."""
 
 import pytest
+from msgspec.structs import replace
+from report.sample_report import flow
 
 from benchctl.analysis.counting import between, drops, is_busy
-from benchctl.run.record import CpuUse, HostCounters, InterfaceCounters
+from benchctl.run.record import CpuUse, Figure, HostCounters, InterfaceCounters
 
 NONE = [0] * 8
 
@@ -85,7 +87,7 @@ def test_drops_of_a_host_are_named():
         "softnet_squeezed": 7,
     }
     found = HostCounters(2.0, {"eth0": InterfaceCounters(9, 9, 3, 40, 9, 9, 1, 2)}, counts)
-    assert drops(found) == {
+    assert drops(found, "paris", [received("udp", 20)]) == {
         "UDP datagrams at full receive buffers": 12,
         "TCP connections at full listen queues": 1,
         "packets received by eth0": 40,
@@ -96,4 +98,35 @@ def test_drops_of_a_host_are_named():
 
 def test_frames_that_a_switch_sends_now_and_then_are_no_drops():
     slow = HostCounters(10.0, {"eth0": InterfaceCounters(9, 9, 0, 10, 9, 9, 0, 0)})
-    assert drops(slow) == {}
+    assert drops(slow, "paris", [received("udp", 0)]) == {}
+
+
+@pytest.mark.parametrize(
+    ("protocol", "direction", "lost", "dropped"),
+    [
+        ("udp", "send", 20, 12),
+        ("", "send", 20, 12),
+        ("udp", "send", 5, 5),
+        ("udp", "send", 0, 0),
+        ("udp", "send", None, 12),
+        ("udp", "round-trip", 20, 12),
+        # Its far end sends datagrams and receives none, and a ping has none.
+        ("udp", "receive", 20, 0),
+        ("tcp", "send", None, 0),
+        ("icmp", "round-trip", 20, 0),
+    ],
+)
+def test_a_host_dropped_no_more_datagrams_than_its_flows_lost_there(
+    protocol, direction, lost, dropped
+):
+    counted = HostCounters(2.0, counts={"udp_receive_buffer_errors": 12})
+    found = drops(counted, "paris", [received(protocol, lost, direction)])
+    assert sum(found.values()) == dropped
+
+
+def received(protocol, lost, direction="send"):
+    one = flow("bulk")
+    figures = {} if lost is None else {(direction, "packets_lost"): Figure(float(lost), "tool")}
+    return replace(
+        one, flow=replace(one.flow, protocol=protocol, direction=direction), told=figures
+    )

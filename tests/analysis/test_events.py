@@ -7,7 +7,7 @@ import pytest
 
 from benchctl.analysis.events import events_of, find_events
 from benchctl.analysis.figures import FlowFold, MetricSeries
-from benchctl.analysis.regular import regular
+from benchctl.analysis.regular import Regular, regular
 from benchctl.api import Sample
 from benchctl.run.record import Happening
 
@@ -62,6 +62,81 @@ def test_a_small_step_before_a_ramp_up_is_no_drop_that_it_recovers_from():
 
 def test_slow_start_is_no_delayed_ramp_up():
     assert happened([1e6, 4e6, 16e6, 60e6] + [90e6] * 60, length_s=0.25) == []
+
+
+def noisy_flow(draw, levels, start, *, step_s=1.0):
+    """Return a rate with these levels after a start of such shares, with AR(1) noise."""
+    phi, deviation = draw.choice((0.0, 0.2, 0.4, 0.6, 0.8)), draw.choice((0.01, 0.02, 0.035, 0.05))
+    value, rates = draw.gauss(0, 1), []
+    for place, level in enumerate(levels):
+        share = start[place] if place < len(start) else 1.0
+        rates.append(90e6 * level * share * (1 + deviation * value))
+        value = phi * value + draw.gauss(0, math.sqrt(1 - phi * phi))
+    return Regular(0.0, step_s, rates)
+
+
+def slow_start(draw, step_s=1.0):
+    """Return the shares of a level in its first samples: a geometric ramp, or two low samples."""
+    samples = round(draw.randrange(5) / step_s)
+    if not samples:
+        return [0.3, 0.8]
+    least = draw.uniform(0.02, 0.6)
+    return [least ** (1 - place / samples) for place in range(samples)]
+
+
+@pytest.mark.parametrize(("n", "found_share"), [(30, 0.8), (60, 0.95), (120, 0.95)])
+def test_a_drop_of_five_deviations_is_found_after_slow_start(n, found_share):
+    draw = random.Random(n)
+    found = 0
+    for _ in range(300):
+        start = slow_start(draw)
+        at = draw.randrange(len(start) + 10, n - 9)
+        levels = [1.0] * at + [0.75] * (n - at)  # five of the largest deviations
+        rate = noisy_flow(draw, levels, start)
+        drops = [one for one in find_events(rate) if one.kind is DROP]
+        found += any(abs(one.at_s - at) <= 2 for one in drops)
+    assert found >= found_share * 300
+
+
+@pytest.mark.parametrize(("n", "step_s"), [(20, 1.0), (60, 1.0), (300, 1.0), (300, 0.1)])
+def test_a_flat_flow_with_slow_start_has_no_events(n, step_s):
+    draw = random.Random(n)
+    shown = 0
+    for _ in range(200):
+        start = slow_start(draw, step_s)
+        rate = noisy_flow(draw, [1.0] * n, start, step_s=step_s)
+        shown += any(find_events(rate))
+    assert shown <= 2
+
+
+def test_a_long_path_ramps_up_and_drops_whatever_its_plateau_and_noise_are():
+    draw = random.Random(600)
+    for _ in range(20):
+        up, lasts, down = draw.randrange(100, 300), draw.randrange(6), draw.randrange(400, 500)
+        low, left = draw.uniform(0.1, 0.6), draw.uniform(0.3, 0.7)
+        climb = [low + (1 - low) * (place + 1) / (lasts + 1) for place in range(lasts)]
+        levels = [low] * up + climb + [1.0] * (down - up - lasts) + [left] * (600 - down)
+        rate = noisy_flow(draw, levels, slow_start(draw))
+        ramp, drop = (one for one in find_events(rate) if one.kind is not Happening.STALL)
+        assert (ramp.kind, drop.kind) == (RAMP_UP, DROP)
+        assert up - 3 <= ramp.at_s <= up + lasts + 3
+        assert drop.at_s == pytest.approx(down, abs=2)
+        assert ramp.level_after == pytest.approx(90e6, rel=0.1)
+
+
+@pytest.mark.parametrize("length_s", [0.1, 1.0])
+def test_a_climb_without_a_plateau_is_no_delayed_ramp_up(length_s):
+    count = round(20 / length_s)
+    even = [10e6 + 80e6 * place / count for place in range(count)]
+    by_factors = [9e6 * 10 ** (place / count) for place in range(count)]
+    for climb in (even, by_factors):
+        assert happened(climb + [90e6] * 4 * count, length_s=length_s) == []
+
+
+def test_steps_of_one_fall_are_one_drop_to_the_last_level():
+    (event,) = events_of(fold_of([90e6] * 60 + [60e6] * 10 + [30e6] * 60, length_s=0.1))
+    assert (event.kind, event.at_s) == (DROP, pytest.approx(6))
+    assert (event.level_before, event.level_after) == pytest.approx((90e6, 30e6), rel=0.02)
 
 
 def test_a_certain_but_small_step_is_not_reported():

@@ -73,7 +73,7 @@ def test_the_tools_own_figure_goes_before_ours_and_says_so():
     )
     figure = fold.figures()["send", "throughput_bps"]
     assert (figure.value, figure.origin) == (98, "tool")
-    assert fold.disagreements() == []
+    assert not fold.disagreements()
 
 
 def test_a_distribution_that_the_tool_told_in_part_is_ours_in_whole():

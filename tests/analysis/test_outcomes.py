@@ -131,6 +131,28 @@ def test_the_scatter_of_the_baseline_counts_too(before, factor, expected):
     assert answer(repeats(AROUND_100), wanted, baseline=repeats(before)) is expected
 
 
+@pytest.mark.parametrize(
+    ("found", "wanted", "expected"),
+    [
+        (AROUND_100, {"least": Relative(0.95, "baseline")}, MET),
+        # The mean is as good, and that is no proof.
+        ((90.0, 100.0, 110.0), {"least": Relative(0.95, "baseline")}, NOT_MET),
+        ((100.0,), {"least": Relative(0.95, "baseline")}, NOT_MET),
+        ((90.0, 91.0, 89.0), {"least": Relative(0.95, "baseline")}, NOT_MET),
+        (AROUND_100, {"most": Relative(1, "baseline", 5.0)}, MET),
+        (AROUND_100, {"most": Relative(1, "baseline", 0.5)}, NOT_MET),
+    ],
+)
+def test_that_a_mean_is_no_worse_has_to_be_shown(found, wanted, expected):
+    wanted = {**wanted, "proven": True}
+    (one,) = answers(repeats(found), wanted, baseline=repeats(AROUND_100))
+    assert one.answer is expected
+    assert one.why.endswith("a worse mean cannot be excluded") == (
+        expected is NOT_MET and found != (90.0, 91.0, 89.0)
+    )
+    assert answer(repeats(found), wanted) is UNDECIDED
+
+
 def test_a_statistic_of_each_repeats_distribution_has_its_own_mean():
     found = [
         measured(0.01, "rtt_s", p95=p95, direction="round-trip") for p95 in (0.049, 0.05, 0.051)

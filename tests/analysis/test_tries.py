@@ -6,9 +6,11 @@ import pytest
 from analysis.sample_tries import SEARCH, ended, tried
 from msgspec.structs import replace
 
+from benchctl.analysis.search import SearchOutcome, finding, next_rate
 from benchctl.analysis.tries import expected_bps, try_of
+from benchctl.metrics import Breach
 from benchctl.run.condition import parse_condition
-from benchctl.run.record import FlowEvent, Happening
+from benchctl.run.record import Figure, FlowEvent, Happening
 from benchctl.run.status import Status
 
 POINT = {"path": "near", "rate": "30Mbit"}
@@ -80,3 +82,21 @@ def test_a_trial_that_failed_or_lacks_the_metric_measured_nothing() -> None:
 def test_theory_expects_the_capacity_if_it_is_below_the_rate() -> None:
     assert expected_bps(SEARCH, tried(0, POINT, 29.15e6)) == pytest.approx(29.15e6)
     assert expected_bps(SEARCH, tried(0, POINT, 40e6)) is None
+
+
+def test_a_figure_that_cannot_be_decides_nothing_unless_another_fails() -> None:
+    good = tried(0, POINT, 40e6)
+    (flow,) = good.flows
+    loss = Figure(-0.12, "tool", broken=Breach("a loss is a share", "lost -12.0%"))
+    broken = replace(flow, told={**flow.told, ("send", "loss_ratio"): loss})
+    one = try_of(SEARCH, replace(good, flows=[broken]))
+    assert (one.passed, one.why) == (None, "loss of main cannot be: lost -12.0%")
+    assert finding(SEARCH, [one]).outcome is SearchOutcome.OPEN
+    assert next_rate(SEARCH, [one]) == one.rate_bps  # once more
+    assert next_rate(SEARCH, [one, one]) is None
+    (lossy,) = tried(0, POINT, 20e6).flows
+    assert try_of(SEARCH, replace(good, flows=[broken, lossy])).passed is False
+    # What the samples have in its place decides.
+    samples = replace(loss, value=0.0, origin="samples", rejected=-0.12)
+    mended = replace(flow, told={**flow.told, ("send", "loss_ratio"): samples})
+    assert try_of(SEARCH, replace(good, flows=[mended])).passed

@@ -27,7 +27,7 @@ def test_a_backend_that_keeps_the_contract_passes_with_the_transcripts_beside_it
     lines = result.stdout.splitlines()
     assert [line.split()[1] for line in lines if line.startswith("ok ")] == list(RULES)
     assert "3 transcripts" in result.stdout
-    assert lines[-1] == "9 ok"
+    assert lines[-1] == "11 ok"
 
 
 def test_a_broken_rule_is_exit_code_1_and_says_what_to_do(check):

@@ -123,6 +123,34 @@ def test_a_limit_is_not_broken_without_a_verdict_and_a_wrong_one_is_rejected(ben
     assert benchctl("compare", "before", "last", "--fail-on", "a bit worse").returncode == 2
 
 
+def test_a_strict_limit_is_broken_unless_such_a_change_is_excluded(benchctl, three):
+    limit = ("--fail-on", "throughput_bps worse by 5%", "--strict")
+    assert benchctl("compare", three[0], three[1], *limit).returncode == 0
+    fewer = measured_run(benchctl.store, {1: [80e6, 110e6, 95e6], 2: FIVE}, now=NOW + 9)
+    result = benchctl("compare", three[0], fewer, *limit)
+    assert result.returncode == 1
+    assert result.stdout.endswith("worse by 5 % cannot be excluded: throughput of main at n=1\n"), (
+        result.stdout
+    )
+    assert benchctl("compare", three[0], fewer, *limit[:2]).returncode == 0
+    lacking = measured_run(benchctl.store, {1: FIVE}, now=NOW + 10)
+    assert benchctl("compare", three[0], lacking, *limit, "--json").returncode == 1
+    assert benchctl("compare", lacking, three[0], *limit).returncode == 0
+    result = benchctl("compare", *three, "--strict")
+    assert (result.returncode, "--strict needs --fail-on" in result.stderr) == (2, True)
+
+
+def test_figures_that_are_the_same_within_a_share_are_named(benchctl, three):
+    shown = benchctl("compare", three[0], three[2], "--within", "5%").stdout
+    assert [line.rpartition("  ")[2] for line in shown.splitlines() if " main " in line] == [
+        "worse", "same within 5 %",
+    ]  # fmt: skip
+    found = verdicts(benchctl, three[0], three[2], "--within", "30%")
+    assert [one["same_within"] for one in found] == [0.3, 0.3]
+    for wrong in ("5", "0%"):
+        assert benchctl("compare", *three, "--within", wrong).returncode == 2
+
+
 def test_benjamini_hochberg_finds_more_than_holm(benchctl):
     # Four of eight figures differ by a little more than their scatter shows.
     base = {n: [100e6, 101e6, 99e6] for n in range(8)}
@@ -191,6 +219,6 @@ def test_the_newest_of_several_tagged_runs_is_the_baseline(benchctl, three):
 def test_a_store_that_cannot_be_written_keeps_its_baseline_and_says_so(benchctl, three):
     benchctl("baseline", "set", three[0])
     result = benchctl("baseline", "set", "last", "--store", "/nowhere/runs.sqlite")
-    assert result.returncode == 4
+    assert result.returncode == 2
     assert "Traceback" not in result.stderr
     assert verdicts(benchctl, "baseline", three[1])[0]["a"] == three[0]

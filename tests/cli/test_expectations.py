@@ -62,6 +62,16 @@ def test_a_run_is_checked_against_its_baseline(benchctl):
     assert "no baseline value is known" in benchctl("show").stdout
 
 
+def test_a_run_has_to_be_shown_not_to_be_worse(benchctl):
+    wanted = 'metric = "throughput_bps"\nnot_worse_than = "5%"'
+    name = profile(benchctl, wanted, repeats=3)
+    assert benchctl("run", name, "-q", "--tag", "baseline").returncode == 0  # undecided
+    assert benchctl("run", name, "-q").returncode == 0
+    result = benchctl("run", profile(benchctl, wanted), "-q", "--junit", "cases.xml")
+    assert "at least 0.95 * baseline: 8.55 kbit/s, a worse mean cannot be excluded" in result.stdout
+    assert (result.returncode, results(benchctl.directory / "cases.xml")) == (1, [["failure"]])
+
+
 def test_expectations_go_to_a_file_for_ci_systems_in_the_end(benchctl):
     file = benchctl.directory / "cases.xml"
     name = profile(benchctl, f"{NOT_MET}\n[[expect]]\n{UNDECIDED}")

@@ -1,15 +1,23 @@
 """Titles, labels and a tool's complaints are shown, whatever is in them; no reader obeys them."""
 
+import csv
+import io
+import json
 import os
 import pty
 import re
 import subprocess
+from html.parser import HTMLParser
 from xml.etree import ElementTree
 
 import pytest
 from cli.conftest import TOY
 
-EVIL = "\x1b]0;PWNED\x07\x1b[2J\x9b31m\u202elive\r[red]m[/red]\nforged: ok"
+from benchctl.report.figures.figure import PictureKind
+
+# With all that no parser of XML takes, and all that some reader takes for an end of a line.
+STRANGE = "".join(map(chr, (*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029, 0xFFFE, 0xFFFF)))
+EVIL = f"\x1b]0;PWNED\x07\x1b[2J\x9b31m\u202elive\r[red]m[/red]\nforged: ok{STRANGE}"
 IN_TOML = "".join(c if 0x20 <= ord(c) < 0x7F else f"\\u{ord(c):04x}" for c in EVIL)
 PROFILE = f"""
 title = "{IN_TOML}"
@@ -61,6 +69,50 @@ def test_what_commands_print_is_shown_and_not_obeyed(foreign):
 def test_a_file_of_results_is_shown_and_not_obeyed(foreign):
     foreign("run", "-q", "foreign\x1b[2J.toml", "-o", "table.md")
     assert_shown((foreign.directory / "table.md").read_text())
+
+
+def read_html(text):
+    HTMLParser().feed(text)
+    assert text.startswith("<!DOCTYPE html>")
+
+
+PARSERS = {
+    "svg": ElementTree.fromstring,
+    "junit": ElementTree.fromstring,
+    "html": read_html,
+    "csv": lambda text: assert_even([*csv.reader(io.StringIO(text), strict=True)]),
+    "json": json.loads,
+    "jsonl": lambda text: [json.loads(line) for line in text.split("\n") if line],
+}
+
+
+def assert_even(rows):
+    assert len({len(row) for row in rows}) == 1
+
+
+@pytest.mark.parametrize("form", PARSERS)
+def test_a_file_is_well_formed_whatever_names_and_tools_say(foreign, form):
+    foreign("run", "-q", "foreign\x1b[2J.toml")
+    name = f"file.{form}"
+    words = {"svg": ("plot", "-o", name), "html": ("report", "-o", name)}.get(
+        form, ("export", "--format", form, "-o", name)
+    )
+    result = foreign(*words)
+    assert result.returncode == 0, result.stderr
+    text = (foreign.directory / name).read_bytes().decode()
+    if form != "html":  # in which a line end is a space
+        assert OBEYED.findall(text) == []
+    PARSERS[form](text)
+
+
+@pytest.mark.parametrize("kind", PictureKind)
+def test_a_picture_of_any_kind_is_well_formed_whatever_names_say(foreign, kind):
+    foreign("run", "-q", "foreign\x1b[2J.toml")
+    foreign("plot", "--kind", kind, "-o", "picture.svg")
+    for file in foreign.directory.glob("picture*.svg"):
+        text = file.read_bytes().decode()
+        assert OBEYED.findall(text) == []
+        ElementTree.fromstring(text)
 
 
 def test_an_error_that_quotes_a_file_is_one_line(foreign):

@@ -2,6 +2,7 @@
 
 import json
 import re
+import signal
 import subprocess
 import sys
 
@@ -46,6 +47,17 @@ def test_a_command_that_fails_by_itself_keeps_its_code(benchctl):
     assert (told.returncode, told.stderr) == (7, "")
 
 
+def test_an_interrupt_that_only_benchctl_gets_is_the_commands(benchctl):
+    script = "trap 'exit 9' INT; echo ready; while :; do sleep 0.01; done"
+    process = benchctl.start(
+        "lab", "exec", lab(benchctl, "[hosts.a]"), "a", "--", "sh", "-c", script
+    )
+    assert process.stdout.readline() == "ready\n"
+    process.send_signal(signal.SIGINT)
+    assert process.communicate(timeout=COMMAND_S) == ("", "")
+    assert process.returncode == 9
+
+
 def test_the_log_has_every_command_of_a_lab_with_its_host_start_and_end(benchctl):
     file = lab(
         benchctl,
@@ -78,3 +90,42 @@ def test_a_prompt_logs_each_command_when_it_ends(benchctl):
         wait_until(ends)  # while the prompt waits for a line
         process.communicate("a sleep 600 &\na false\n", timeout=COMMAND_S)
     assert ends() == {("a", "true"): 0, ("a", "sleep", "600"): -15, ("a", "false"): 1}
+
+
+def test_the_pairs_of_many_hosts_are_shown_by_name(benchctl):
+    names = [f"h{n}" for n in range(1, 12)]
+    text = "[switches.s]\n" + "".join(f"[hosts.{name}]\n" for name in names)
+    text += "".join(
+        f'[links.{name}]\nbetween = ["{name}", "s"]\nrate = "1Mbit"\n' for name in names
+    )
+    file = lab(benchctl, text)
+    shown = benchctl("lab", "show", file)
+    assert shown.returncode == 0
+    assert f"benchctl lab show {file} h1 h2" in shown.stdout
+    assert "goodput" not in shown.stdout
+
+    def pairs(*hosts):
+        lines = benchctl("lab", "show", file, *hosts).stdout.splitlines()[2:]
+        return [tuple(line.split()[:2]) for line in lines if line]
+
+    assert pairs("h1", "h7") == [("h1", "h7"), ("h7", "h1")]
+    assert len(pairs("h1")) == 20
+    unknown = benchctl("lab", "show", file, "h12")
+    assert (unknown.returncode, unknown.stdout) == (2, "")
+    assert 'the lab has no host "h12"' in unknown.stderr
+
+
+def test_a_command_whose_links_were_late_is_followed_by_which(benchctl):
+    file = lab(
+        benchctl,
+        '[hosts]\na = {}\nb = {}\n[links.core]\nbetween = ["a", "b"]\ndelay = "1ms"\n',
+    )
+    # The emulators are the children of the lab's init, and the only ones called so.
+    script = (
+        "for p in $(cat /proc/1/task/1/children); do grep -q keeper /proc/$p/cmdline && "
+        'held="$held $p"; done; '
+        "kill -STOP $held; ping -c 1 -W 2 b & sleep 0.2; kill -CONT $held; wait"
+    )
+    told = benchctl("lab", "exec", "--emulator", "user", file, "a", "--", "sh", "-c", script)
+    assert told.returncode == 0
+    assert "benchctl: link core, a to b: 1 of 1 frame late, by up to " in told.stderr

@@ -99,3 +99,21 @@ def test_every_command_of_a_first_look_is_logged_and_its_end_announced(benchctl,
     assert done.returncode == 0, done.stderr
     assert " starts: " in (benchctl.directory / "log.txt").read_text()
     assert (benchctl.directory / "said").read_text() == "ok\n"
+
+
+def test_a_server_that_never_answers_ends_it_after_the_first_trial(benchctl, port):
+    words = ("--backend", "simpleperf", "--duration", "300ms", "--no-ping", "--format", "json")
+    result = benchctl("quick", "127.0.0.1", "--port", port, *words)
+    assert result.returncode == 1
+    first, second = json.loads(result.stdout)["trials"]
+    assert (first["status"], second["status"]) == ("failed", "skipped")
+    assert [flow["attempts"] for flow in first["flows"]] == [1]
+    why = "not measured: 127.0.0.1 refuses the connection: no server listens at that port"
+    assert second["error"] == why
+
+
+def test_a_name_that_is_not_known_is_said_before_anything_is_planned(benchctl):
+    result = benchctl("quick", "no-such-host.invalid")
+    assert (result.returncode, result.stdout) == (3, "")
+    assert result.stderr.startswith("benchctl: the name no-such-host.invalid is not known here: ")
+    assert not benchctl.store.exists()

@@ -45,7 +45,7 @@ def test_an_existing_file_is_replaced_when_the_page_is_complete(benchctl):
         (["-o", "page.pdf"], 2, "-o page.pdf: no format has the extension .pdf"),
         (["-o", "gone/page.html"], 2, "-o gone/page.html: No such file or directory"),
         (["nowhere"], 2, 'no run "nowhere"'),
-        (["none.sqlite"], 4, "none.sqlite"),
+        (["none.sqlite"], 2, "none.sqlite"),
         (["good", "baseline"], 2, "no baseline"),
     ],
 )

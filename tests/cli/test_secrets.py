@@ -57,10 +57,12 @@ def test_a_secret_reaches_the_tool_and_nothing_that_is_written(benchctl):
     assert not [path for path in files if SECRET.encode() in path.read_bytes()]
 
 
-def test_a_secret_that_cannot_be_read_is_the_reason_of_the_failure(benchctl):
+def test_a_secret_that_cannot_be_read_is_refused_before_anything_runs(benchctl):
     (benchctl.directory / "guarded.py").write_text(PLUGIN)
     benchctl.environment["BENCHCTL_PLUGINS"] = str(benchctl.directory / "guarded.py")
     name = benchctl.profile("""[flows.main]\nbackend = "guarded"\nfile = "/no/such/file"\n""")
     done = benchctl("run", name)
-    assert done.returncode == 1
-    assert "main: /no/such/file cannot be read: No such file or directory" in done.stderr
+    assert done.returncode == 2
+    why = "file: /no/such/file cannot be read: No such file or directory"
+    assert f":3: flows.main.file: guarded: {why}" in done.stderr
+    assert not benchctl.store.exists()

@@ -26,7 +26,7 @@ from benchctl.api import (
 )
 
 SCRIPTS = {
-    "ok": "for i in 0 1 2; do echo sample $i 8000; done; echo total 9000",
+    "ok": "for i in 0 1 2; do echo sample $i 9000; done; echo total 9000",
     "lucky": "echo sample 0 8000; echo luck 1",
     "luckier": "echo sample 0 8000; echo luck 2",
     "hang": "echo sample 0 8000; sleep 600",

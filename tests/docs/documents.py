@@ -23,12 +23,12 @@ DOCS = Path(__file__).parents[2] / "docs"
 _FENCE = re.compile(r"^( *)```(\S*)(?: (\S+))?\n(.*?)^\1```$", re.M | re.S)
 # Names of runs, and times of day.
 _BY_THE_CLOCK = re.compile(r"\d{8}-\d{6}-[0-9a-f]{6}|\d{4}-\d\d-\d\dT[\d:.]+")
-# A busy machine adds lines that say so: of what stood still, stepped or scattered, too. So does a
-# run beside another, which may take a port before the server that it was free for.
+# A busy machine adds lines that say so: of what stood still, stepped, scattered or was lost, too.
+# So does a run beside another, which may take a port before the server that it was free for.
 BUSY = re.compile(
     "the emulator did not keep up on|another run is being measured here|, not the network"
     "|^within the flows: |^the order of trials matters: |outliers?, and counts? like all others"
-    r"|attempt \d+, .*Address already in use"
+    r"|attempt \d+, .*Address already in use|^loss of .*: known in steps of "
 )
 # With its unit, after a name, or alone; and what has no letter at all.
 _FIGURE = re.compile(r"[\d.]+[a-z]+|[a-z]+=[\d.]+|[^A-Za-z…$]*")

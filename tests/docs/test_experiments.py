@@ -59,6 +59,15 @@ def test_the_table_after_a_command_has_its_axes_and_their_values(command):
             assert row[heads.index(axis)] in map(str, made.values[axis])
 
 
+def test_every_experiment_of_a_paper_is_beside_it():
+    text = text_of(DOCUMENT)
+    named = re.findall(r"^### ([A-E]\d):", text, re.MULTILINE)
+    table = text.partition("\n## Beside the papers\n")[2].partition("\n## ")[0]
+    rows = [line.strip("|").split(" | ") for line in table.strip().splitlines()[2:]]
+    assert sorted(row[0].strip() for row in rows) == sorted(named)
+    assert all(len(row) == 4 and all(map(str.strip, row)) for row in rows)
+
+
 def test_every_experiment_has_its_picture_after_its_command():
     assert [shlex.join(one.run) for one in PICTURES] == [
         shlex.join(shlex.split(command)) for command in COMMANDS

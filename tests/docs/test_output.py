@@ -12,6 +12,7 @@ from docs.documents import blocks_of, filled, names_in, section, table, text_of,
 from benchctl import errors
 from benchctl.analysis.clocks import Clocks, ClocksOverRun, ClockVerdict
 from benchctl.analysis.compare import Comparison, Verdict
+from benchctl.analysis.laws import LAWS
 from benchctl.api import METRICS
 from benchctl.backends import installed
 from benchctl.cli.watch import SIGNAL_CODES
@@ -203,3 +204,9 @@ def test_the_python_lines_unpack_every_sample(directory, events):
     printed = subprocess.run(command, cwd=directory, capture_output=True, text=True, check=True)
     samples = [event for event in events if event["event"] == "sample"]
     assert printed.stdout.splitlines() == [f"{e['start_s']} {e['metrics']}" for e in samples]
+
+
+def test_every_law_is_described(request):
+    lines = ["| law | what it allows for |", "|---|---|"]
+    lines += [f"| {law.name} | {law.tolerance} |" for law in LAWS]
+    filled(DOCUMENT, "laws", lines, request.config.getoption("--update-golden"))

@@ -187,7 +187,7 @@ STRANGE = {
 
 
 class FakeParser(LineParser):
-    """Understands ``sample T0 T1 BPS``, ``total BPS``, ``started T``, ``ready``, and some more."""
+    """Understands ``sample T0 T1 BPS``, ``total BPS``, ``count METRIC N``, and more."""
 
     def line(self, text, channel):
         if channel is Channel.STDERR:
@@ -204,6 +204,8 @@ class FakeParser(LineParser):
             yield Sample(at_s, at_s + rtt_s, metrics, direction=Direction.ROUND_TRIP)
         elif word == "total":
             yield Summary({"throughput_bps": float(values[0])})
+        elif word == "count":
+            yield Summary({values[0]: float(values[1])})
         elif word == "started":
             yield Started(EPOCH + float(values[0]))
         elif word == "ready":

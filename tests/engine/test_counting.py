@@ -1,16 +1,22 @@
 """When the counters of a trial's hosts are read, and what is kept if that fails."""
 
 import asyncio
+from dataclasses import replace
+from types import MappingProxyType, SimpleNamespace
 
 import pytest
 from engine import virtual
 from engine.fakes import EPOCH, GOOD, SERVER, FakeSpawner, Script
 from engine.virtual import flow
+from msgspec import structs
 
-from benchctl.engine.counting import NOT_LINUX, READ_S
+from benchctl.analysis.losses import CountedEnds
+from benchctl.api import Demand
+from benchctl.engine.counting import NOT_LINUX, READ_S, ends_of
 from benchctl.errors import HostError
 from benchctl.hosts import counters
 from benchctl.hosts.clocks import HostClock
+from benchctl.run.record import HostCounters
 
 
 class CountingSpawner(FakeSpawner):
@@ -21,6 +27,8 @@ class CountingSpawner(FakeSpawner):
     fails = ()
     """The numbers of the questions that fail."""
     lost_s = None
+    grows = MappingProxyType({})
+    """By how much its counts grow between two questions."""
 
     def __init__(self, *args):
         super().__init__(*args)
@@ -39,7 +47,8 @@ class CountingSpawner(FakeSpawner):
         if asked in self.fails:
             raise HostError("host local: it is gone")
         interfaces = {"eth0": [0, round(now * 1000), 0, 0, 0, 0, 0, 0]}
-        return {"time_s": now, "interfaces": interfaces, "counts": {}, "cores": {}}
+        counts = {name: count * asked for name, count in self.grows.items()}
+        return {"time_s": now, "interfaces": interfaces, "counts": counts, "cores": {}}
 
     def lost(self, host):
         future = super().lost(host)
@@ -129,3 +138,32 @@ def test_a_trial_that_is_skipped_before_its_start_has_none(counted):
 def test_a_peer_that_is_not_ours_is_not_read(counted):
     outcome = counted({"client": GOOD}, flow(to="public"))
     assert outcome.trial.counters.keys() == {"local"}
+
+
+def test_what_the_kernel_of_the_sender_counted_are_the_loss_events_of_its_flow(counted):
+    client = replace(GOOD, lines=[*GOOD.lines, (0.5, "count retransmits 9")])
+    grows = {"tcp_segments_retransmitted": 9, "tcp_recoveries": 3, "tcp_timeouts": 1}
+    outcome = counted({"server": SERVER, "client": client}, grows=grows)
+    figures = outcome.reader.figures(outcome.last.id)
+    names = ("loss_events_least", "loss_events_most")
+    assert [figures["send", name].value for name in names] == [4, 4]
+    assert outcome.last.protocol == "tcp"
+
+
+def place(source, to, direction="send", protocol="udp"):
+    plan = flow(to=to, direction=direction)
+    plan = structs.replace(plan, source=source)
+    return SimpleNamespace(flow=SimpleNamespace(plan=plan, demand=Demand(protocol=protocol)))
+
+
+def test_full_sockets_are_those_of_the_only_flow_that_receives_datagrams_there():
+    counters = {name: HostCounters(1.0) for name in "ab"}
+    one, back = place("a", "b"), place("a", "b", "receive")
+    assert ends_of(one, [one, back], counters) == {"send": CountedEnds(receiver=counters["b"])}
+    assert ends_of(back, [one, back], counters) == {"receive": CountedEnds(receiver=counters["a"])}
+    both = place("b", "a", "both")
+    assert ends_of(one, [one, both], counters) == {"send": CountedEnds()}
+    tcp = place("a", "b", protocol="tcp")
+    assert ends_of(one, [one, tcp], counters) == {"send": CountedEnds(receiver=counters["b"])}
+    assert ends_of(tcp, [one, tcp], counters) == {"send": CountedEnds(sender=counters["a"])}
+    assert ends_of(place("a", "public"), [], counters) == {"send": CountedEnds()}

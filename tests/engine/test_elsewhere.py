@@ -11,6 +11,7 @@ from benchctl.api import Role
 from benchctl.engine.preflight import Toolbox
 from benchctl.engine.site import Site
 from benchctl.errors import HostError, MissingError
+from benchctl.hosts import remote
 from benchctl.hosts.clocks import HostClock
 from benchctl.run.planned import Host, Network, Reach
 
@@ -172,3 +173,15 @@ def test_a_host_that_is_gone_before_the_tools_are_looked_at_is_named_once():
     with pytest.raises(MissingError) as caught:
         asyncio.run(Toolbox(Gone()).find(ProbedBackend(), Role.CLIENT, FAR))
     assert caught.value.message == "host paris: it refuses connections"
+
+
+def test_a_host_that_is_lost_while_its_tools_are_looked_at_is_named_and_no_tool_is_missed():
+    class Dying(FarSpawner):
+        async def why_lost(self, host):
+            return "host paris: the connection was closed"
+
+    dying = Script([(0.1, "!host paris: the connection was closed")], 0.2, code=remote.LOST)
+    with pytest.raises(HostError) as caught:
+        asyncio.run(Toolbox(Dying({"sh": dying})).find(ProbedBackend(), Role.CLIENT, FAR))
+    assert caught.value.message == "host paris: the connection was closed"
+    assert "get it" not in caught.value.hint

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import socket
+from types import SimpleNamespace
 
 import pytest
 
@@ -33,15 +34,15 @@ class FakeLink:
 class FakeHosts:
     """Hosts whose machines are named by their addresses."""
 
-    def __init__(self, locks, log, lost=()):
-        self.locks, self.log, self.lost = locks, log, lost
+    def __init__(self, locks, log, lost=(), dying=()):
+        self.locks, self.log, self.lost, self.dying = locks, log, lost, dying
 
     async def connect(self, hosts):
-        for host in hosts:
-            if host.name in self.lost:
-                raise HostError(f"host {host.name}: it does not answer")
+        return [host for host in hosts if host.name not in self.lost]
 
     async def lock(self, host, run):
+        if host.name in self.dying:
+            raise HostError(f"host {host.name}: it does not answer")
         return await FakeLink(host.address, self.locks, self.log).lock(run)
 
     def unlock(self, host):
@@ -115,11 +116,11 @@ def test_a_machine_that_a_profile_names_twice_is_the_runs_own():
     assert notes == []
 
 
-def test_a_host_that_cannot_be_reached_is_an_error_before_any_is_taken():
+@pytest.mark.parametrize("gone", [{"lost": ["b"]}, {"dying": ["b"]}], ids=str)
+def test_a_host_that_is_away_keeps_no_other_from_being_taken(gone):
     log = []
-    with pytest.raises(HostError, match="host b: it does not answer"):
-        asyncio.run(holding("one", []).take(FakeHosts({}, log, lost=["b"]), hosts("a", "b")))
-    assert log == []
+    asyncio.run(holding("one", []).take(FakeHosts({}, log, **gone), hosts("a", "b", "c")))
+    assert [place for _, _, place in log] == ["a.test", "c.test"]
 
 
 def test_a_host_that_another_run_took_while_the_connection_was_broken_is_not_measured_on():
@@ -194,3 +195,37 @@ def test_a_user_without_a_name_holds_hosts_by_number(monkeypatch):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(os, "geteuid", lambda: 54_321)  # as in a container
     assert holder("one") == f"run one of user 54321@{socket.gethostname()}"
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "disturbs"),
+    [("local", "local", True), ("far", "local", False), ("local", "far", False)],
+)
+def test_only_runs_that_both_use_this_machine_disturb_each_other(
+    ours, theirs, disturbs, tmp_path, monkeypatch
+):
+    runs = {name: ours if name == "own" else theirs for name in ("own", "other")}
+
+    class FakeReader:
+        def __init__(self, path):
+            self.path = path
+
+        def measured_now(self):
+            return self.path.name
+
+        def close(self):
+            return
+
+    stores = [str(tmp_path / "other")]
+    monkeypatch.setattr(module, "Reader", FakeReader)
+    monkeypatch.setattr(module, "other_stores", lambda own: stores)
+    monkeypatch.setattr(module, "uses_this_machine", lambda _, run: runs[run] == "local")
+    assert module.disturbing(FakeReader(tmp_path / "own"), "own") == stores * disturbs
+
+
+def test_a_store_that_cannot_be_read_may_be_of_a_run_on_this_machine(tmp_path, monkeypatch):
+    (tmp_path / "other").write_text("no store")
+    monkeypatch.setattr(module, "other_stores", lambda own: [str(tmp_path / "other")])
+    monkeypatch.setattr(module, "uses_this_machine", lambda _, run: True)
+    own = SimpleNamespace(path=tmp_path / "own")
+    assert module.disturbing(own, None) == [str(tmp_path / "other")]

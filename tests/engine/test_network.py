@@ -2,6 +2,7 @@
 
 import asyncio
 import dataclasses
+import errno
 import socket
 from contextlib import ExitStack
 
@@ -12,7 +13,7 @@ from msgspec.structs import replace
 
 from benchctl.api import Capabilities, Direction, Duration, Field, Parameters, Role, Tool
 from benchctl.engine import network as network_module
-from benchctl.engine.network import check_interfaces, with_address, with_addresses
+from benchctl.engine.network import check_interfaces, unanswered, with_address, with_own_address
 from benchctl.errors import HostError, MissingError
 from benchctl.hosts import ports as ports_module
 from benchctl.hosts.spawn import LocalSpawner
@@ -246,8 +247,8 @@ def test_servers_behind_a_nat_listen_at_all_addresses_and_clients_find_them_at_t
 
     notes = []
     oslo = Host("oslo", "192.0.2.1", reach=Reach("oslo"), address6="2001:db8::1")
-    plain = Network({"local": LOCAL, "oslo": oslo})
-    network = asyncio.run(with_addresses(plain, [oslo], Asked(), notes.append))
+    oslo = asyncio.run(with_own_address(oslo, Asked(), notes.append))
+    network = Network({"local": LOCAL, "oslo": oslo})
     assert len(notes) == 1
     assert "oslo does not have the address 192.0.2.1 itself" in notes[0]
     bound = bind_flow(flow(to="oslo"), FakeBackend())
@@ -255,3 +256,20 @@ def test_servers_behind_a_nat_listen_at_all_addresses_and_clients_find_them_at_t
     ends = {role: bound.described(network, 1, tools, role).address for role in Role}
     assert ends == {Role.CLIENT: "192.0.2.1", Role.SERVER: "0.0.0.0"}
     assert bound.listens_at(replace(network.hosts["oslo"], address="2001:db8::1")) == "2001:db8::1"
+
+
+def test_what_does_not_answer_is_named_by_its_layer(monkeypatch):
+    assert unanswered("127.0.0.1", "connect: Connection refused").startswith(
+        "127.0.0.1 refuses the connection"
+    )
+    assert unanswered("127.0.0.1", "no reply to 10 probes").startswith("127.0.0.1 is silent")
+    assert "is not known here" in unanswered("no-such-host.invalid", "")
+
+    class Routeless(socket.socket):
+        def connect(self, place):
+            raise OSError(errno.ENETUNREACH, "Network is unreachable")
+
+    monkeypatch.setattr(network_module.socket, "socket", Routeless)
+    assert unanswered("127.0.0.1", "") == (
+        "there is no route to 127.0.0.1 from here: Network is unreachable"
+    )

@@ -5,8 +5,10 @@ from engine.fakes import FakeBackend
 
 from benchctl.api import Capabilities, Direction, Role, Tool
 from benchctl.backends import Registry
+from benchctl.engine.lab_site import planned_promises
 from benchctl.engine.planning import planned
 from benchctl.errors import MissingError, ProfileError
+from benchctl.plan.plan import lab_settings
 from benchctl.plugins import Candidate
 from benchctl.profile.find import packaged_profiles
 
@@ -198,3 +200,16 @@ def test_a_search_in_a_lab_knows_how_long_an_excess_takes_to_overflow_the_slowes
     narrow = ["search.precision=5%"], ["path=h7-h9"]
     search = planned("portfolio/a1-rate-search", *narrow, None, yes=False).plan.search
     assert search.overflow_s == pytest.approx(33 * 1490 * 8 / (0.05 * 20e6))
+
+
+def test_a_flow_of_a_lab_is_told_the_throughput_that_theory_expects(plan):
+    made = plan('to = "web"\ndirection = "both"\nprotocol = "udp"\nrate = "20Mbit"\n')
+    trial = made.plan.trial(0)
+    lab = lab_settings(made.topology, made.plan.document.model.lab)
+    expected = planned_promises(made.outside, lab, trial)["main"]
+    tools = {role: Tool("") for role in Role}
+    [flow] = trial.flows
+    told = flow.described(made.network, 1, tools, Role.CLIENT, expected=expected)
+    # 8 Mbit/s of frames: 14 octets of Ethernet, 20 of IP and 8 of UDP beside the payload.
+    assert told.expected_bps == pytest.approx(8e6 * 1448 / (1448 + 42))
+    assert flow.described(made.network, 1, tools, Role.CLIENT).expected_bps is None

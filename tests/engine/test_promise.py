@@ -1,5 +1,6 @@
 """What theory expects of flows in a lab, worked out by hand."""
 
+import dataclasses
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from benchctl.lab.expect import KernelBuffers
 from benchctl.lab.link import Change
 from benchctl.lab.topology import build_topology
 from benchctl.plan.bound import bind_flow
-from benchctl.plan.promise import bottlenecks, promises
+from benchctl.plan.promise import bottlenecks, bounds, promises
 from benchctl.run.planned import PlannedFlow
 from benchctl.toml.source import parse_toml
 
@@ -297,3 +298,62 @@ def test_no_rate_is_expected_where_no_link_has_one():
     bare = build_topology(parse_toml(TEXT.replace(', rate = "10Mbit"', ""), Path("lab.toml")), {})
     told = expected(bare, plan("x"))["x"]["send"]
     assert told == {"rtt_s": pytest.approx(0.040), "owd_s": pytest.approx(0.020)}
+
+
+def lossy(topology, loss_ratio):
+    links = dict(topology.links)
+    there, back = links["core"].settings
+    links["core"] = dataclasses.replace(
+        links["core"], settings=(dataclasses.replace(there, loss_ratio=loss_ratio), back)
+    )
+    return dataclasses.replace(topology, links=links)
+
+
+@pytest.mark.parametrize(
+    ("control", "loss_ratio", "bps"),
+    [
+        # Mathis, worked out by hand: 1448 B, and an idle round trip of 41.27 ms.
+        ("reno", 0.01, 1448 * 8 / 0.04126 * (1.5 / 0.01) ** 0.5),
+        ("cubic", 0.01, 1448 * 8 / 0.04126 * (1.5 / 0.01) ** 0.5),
+        ("reno", 1e-5, None),  # more than the link has
+    ],
+)
+def test_random_loss_bounds_what_is_expected_of_reno(topology, control, loss_ratio, bps):
+    told = expected(lossy(topology, loss_ratio), plan("bulk", congestion_control=control))
+    send = told["bulk"]["send"]
+    assert send["throughput_bps"] == pytest.approx(bps or 10e6 * TCP, rel=0.001)
+    assert "loss_left_out_ratio" not in send
+    assert send.get("share_bps") == (pytest.approx(10e6 * TCP) if bps else None)
+
+
+@pytest.mark.parametrize(
+    ("control", "loss_ratio"), [("bbr", 0.01), (None, 0.01), ("reno", 0.3), ("cubic", 1e-5)]
+)
+def test_loss_is_left_out_where_no_model_holds_and_that_is_told(topology, control, loss_ratio):
+    more = {"congestion_control": control} if control else {}
+    told = expected(lossy(topology, loss_ratio), plan("bulk", **more))
+    send = told["bulk"]["send"]
+    assert send["throughput_bps"] == pytest.approx(10e6 * TCP)
+    assert send["loss_left_out_ratio"] == pytest.approx(loss_ratio)
+    udp = expected(
+        lossy(topology, loss_ratio), plan("bulk", protocol="udp", rate="5Mbit", length="1448B")
+    )
+    assert "loss_left_out_ratio" not in udp["bulk"]["send"]
+
+
+def test_no_link_of_the_way_carries_more_or_is_faster_at_any_time(topology):
+    changes = [
+        ("core", Change(at_ns=int(5e9), over_ns=int(2e9), rate_bps=20e6, delay_s=0.005)),
+        ("core", Change(at_ns=int(8e9), rate_bps=5e6, delay_s=0.040)),
+    ]
+    planned = plan("x", "simpleperf", duration="10s", direction="both")
+    flow = bind_flow(planned, installed().load(planned.backend))
+    ends = {"x": ("b", "d")}
+    still = bounds([flow], ends, topology)["x"]
+    assert still["send"].link_bps == still["receive"].link_bps == 10e6
+    # An empty datagram: its frame of 42 bytes takes 34 us at 10 Mbit/s, there and back.
+    assert still["send"].rtt_s == pytest.approx(0.040 + 2 * 42 * 8 / 10e6)
+    assert still["round-trip"].rtt_s == still["send"].rtt_s
+    moving = bounds([flow], ends, topology, changes)["x"]["send"]
+    assert moving.link_bps == 20e6
+    assert moving.rtt_s == pytest.approx(0.010 + 2 * 42 * 8 / 20e6)

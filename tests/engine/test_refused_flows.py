@@ -1,5 +1,8 @@
 """What a tool cannot do is refused when it is planned, at the key that the reason names."""
 
+import sys
+from dataclasses import replace
+
 import pytest
 from engine.fakes import FakeBackend, FakeParameters, ProbedBackend
 
@@ -14,6 +17,8 @@ HEAD = '[flows.main]\nbackend = "picky"\n'
 
 class PickyParameters(FakeParameters):
     level: int = 0
+    congestion_control: str | None = None
+    password_file: str | None = None
 
 
 class PickyBackend(FakeBackend):
@@ -31,7 +36,8 @@ class PickyBackend(FakeBackend):
             raise ValueError("version 1 here cannot do both at once")
         if flow.direction is Direction.RECEIVE and not flow.owns_server:
             raise ValueError("a server of others cannot send: direction is send")
-        return super().client(flow)
+        secret = flow.params.password_file
+        return replace(super().client(flow), secrets={"WORD": secret} if secret else {})
 
     def server(self, flow):
         if flow.params.label == "lame":
@@ -96,6 +102,26 @@ def test_a_flow_that_its_tool_refuses_is_refused_with_its_line(plan, text, line,
     with pytest.raises(ProfileError) as error:
         plan(HEAD + text)
     assert error.value.message.partition("p.toml:")[2] == f"{line}: {told}"
+
+
+def test_a_password_that_is_not_there_is_missed_before_anything_runs(plan):
+    with pytest.raises(ProfileError) as error:
+        plan(HEAD + 'password_file = "/nowhere"\n')
+    assert error.value.message.endswith(
+        "3: flows.main.password_file: picky: password_file: /nowhere cannot be read: No such file"
+        " or directory"
+    )
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="other kernels have no such list")
+def test_a_congestion_control_that_the_kernel_lacks_is_refused(plan):
+    plan(HEAD + 'congestion_control = "reno"\n')
+    with pytest.raises(ProfileError) as error:
+        plan(HEAD + '[axes]\ncongestion_control = ["reno", "bbr9"]\n')
+    assert "axes.congestion_control[1]: picky: congestion_control: this kernel has no bbr9; it" in (
+        error.value.message
+    )
+    assert "reno" in error.value.message
 
 
 def test_a_value_of_the_command_line_is_the_one_to_blame(plan):

@@ -16,7 +16,7 @@ from benchctl.engine import lab_site as site_module
 from benchctl.engine.lab_site import LabSite
 from benchctl.engine.runner import site_of
 from benchctl.engine.site import Site
-from benchctl.errors import LabError
+from benchctl.errors import LabError, LabKilledError
 from benchctl.hosts.spawn import LocalSpawner, run
 from benchctl.lab.judgement import Look, Promise, PromiseFinding, PromiseVerdict
 from benchctl.lab.legs import pairs_of
@@ -351,6 +351,27 @@ def test_a_lab_that_fell_is_built_anew_and_the_user_hears_why(lab, site, monkeyp
         "the lab failed: out of memory; it is rebuilt",
     ]
     assert lab.log == [("build", 50e6), ("close",), ("build", 50e6), ("close",)]
+
+
+def test_a_lab_that_is_killed_while_it_is_built_costs_an_attempt(lab, site, monkeypatch):
+    notes = []
+    one = site(notes, verify=False)
+
+    def kill():
+        raise LabKilledError("the lab cannot be built: its keeper was killed")
+
+    async def main():
+        monkeypatch.setattr(FakeLab, "while_building", staticmethod(kill))
+        with pytest.raises(LabKilledError):
+            await one.prepare(trial())
+        assert await one.fallen() == "the lab cannot be built: its keeper was killed"
+        monkeypatch.setattr(FakeLab, "while_building", None)
+        await one.prepare(trial())
+        assert await one.fallen() == ""
+        await one.close()
+
+    asyncio.run(main())
+    assert "the lab cannot be built: its keeper was killed; it is rebuilt" in notes
 
 
 def carried(one, *trials):

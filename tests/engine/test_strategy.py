@@ -90,8 +90,8 @@ def searched(repeats=1, stop_after=None):
 
 def test_every_point_has_its_own_search_and_they_take_turns():
     paths = [one.trial.point["path"] for one in searched()]
-    assert paths[:10] == ["near", "far"] * 5
-    assert set(paths[10:]) <= {"far"}
+    assert paths[:12] == ["near", "far"] * 6
+    assert set(paths[12:]) <= {"far"}
 
 
 def test_every_repeat_is_a_search_of_its_own():

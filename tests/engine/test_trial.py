@@ -151,6 +151,13 @@ def test_a_flow_without_a_result_is_failed_whatever_its_exit_code(measure, line,
     assert (outcome.status, outcome.last.error) == ("failed", error)
 
 
+@pytest.mark.parametrize(("lost", "status"), [(5, "ok"), (4, "failed")])
+def test_a_loss_of_everything_is_a_result_where_the_tool_knows_it(measure, lost, status):
+    told = ["total 0", "count packets_sent 5", f"count packets_lost {lost}"]
+    outcome = measure({"server": SERVER, "client": Script([(0.1, line) for line in told], 1.0, 0)})
+    assert outcome.status == status
+
+
 def test_an_interrupt_keeps_what_was_measured(measure):
     late = Script([(0.5, "sample 0 0.5 100")], 100.0, says_on_signal="total 90")
     outcome = measure(
@@ -195,9 +202,12 @@ def test_a_delayed_flow_begins_later_and_is_no_skew(measure):
     assert outcome.trial.fair_windows == ()
 
 
-def test_round_trip_times_under_load_stand_beside_those_of_the_idle_path(measure):
-    load = Script([(0, "started 2.5"), *[(n, f"sample {n} {n + 1} 100") for n in range(9)]], 9.0)
-    probes = [(n, f"probe {n} {0.2 if 2 <= n < 11 else 0.05}") for n in range(20)]
+@pytest.mark.parametrize("goes_on_s", [0.0, 3.0])
+def test_round_trip_times_under_load_stand_beside_those_of_the_idle_path(measure, goes_on_s):
+    """A client that has more in its sockets at the end of its time ends later."""
+    ends_s = 9.0 + goes_on_s
+    load = Script([(0, "started 2.5"), *[(n, f"sample {n} {n + 1} 100") for n in range(9)]], ends_s)
+    probes = [(n, f"probe {n} {0.2 if 2 <= n < 2 + ends_s else 0.05}") for n in range(20)]
     probing = Script([(0, "started 0.5"), *probes], 20.0)
     outcome = measure(
         {"server": SERVER, "client load": load, "client probe": probing},
@@ -266,10 +276,12 @@ def test_a_tool_whose_total_contradicts_its_intervals_is_noted(measure):
     outcome = measure({"server": SERVER, "client": lies})
     assert outcome.status == "ok"
     (note,) = outcome.reader.notes(1)
-    assert (
-        note.text
-        == "trial 1, main: throughput_bps (send): the tool says 200, its intervals give 100"
+    assert note.text == (
+        "trial 1, main: throughput_bps (send) cannot be: 200 bit/s, and 100 bit/s in its own"
+        " intervals; in its place: throughput_bps 100 of the samples, not 200"
     )
+    figure = outcome.reader.figures(outcome.last.id)["send", "throughput_bps"]
+    assert (figure.value, figure.origin, figure.rejected) == (100, "samples", 200)
 
 
 class _Promising(Site):

@@ -17,16 +17,15 @@ from waiting import DEADLINE_S, until, wait_until
 
 from benchctl.api import Channel
 from benchctl.errors import HostError
-from benchctl.hosts import agent, counters, door, facts, frames, hostlock, ports, remote, ssh
-from benchctl.hosts.programs import agent_text
+from benchctl.hosts import agent, counters, door, facts, frames, ports, remote, ssh
+from benchctl.hosts.messages import ASKED, SAID, MessageReader, packed
+from benchctl.hosts.programs import AGENT, agent_text
 from benchctl.hosts.tasks import cancel
 
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="waits by pidfd")
 
 
-@pytest.mark.parametrize(
-    "module", [agent, counters, door, frames, hostlock, facts, ports], ids=lambda m: m.__name__
-)
+@pytest.mark.parametrize("module", [*AGENT, counters, door, facts, ports], ids=lambda m: m.__name__)
 def test_what_runs_elsewhere_is_written_for_python_3_9(module):
     ast.parse(Path(module.__file__).read_text(), feature_version=(3, 9))
 
@@ -150,13 +149,12 @@ def test_much_output_arrives_whole_and_in_order():
 
 
 @linux_only
-def test_what_a_command_has_printed_arrives_whole_however_late_it_is_read(tmp_path, monkeypatch):
+def test_what_a_command_has_printed_arrives_whole_however_late_it_is_read(tmp_path):
     """More than the agent keeps for a slow connection waits in the command's own pipe.
 
     It must fit into that pipe and the agent's, of 64 KiB each, with the heads of its frames: the
     command does not end before all is written.
     """
-    monkeypatch.setattr(remote, "PATIENCE_S", DEADLINE_S)
     holder, size = tmp_path / "pid", agent.MOST_UNSENT + 100_000
     script = f"sleep 1000 & echo $! >{holder}; exec head -c {size} /dev/zero"
 
@@ -228,8 +226,8 @@ def test_a_question_that_nobody_waits_for_any_more_does_not_break_the_connection
 
 def test_a_question_that_fails_there_says_why():
     async def main(link):
-        with pytest.raises(HostError, match="host far: KeyError: 'nothing'"):
-            await link.ask(facts, "nothing")
+        with pytest.raises(HostError, match="host far: TypeError: is_own"):
+            await link.ask(ports, "is_own")
 
     linked(main)
 
@@ -284,7 +282,7 @@ def test_an_agent_needs_nothing_that_only_linux_has(python, port):
         ended = await process.wait()
         waiting = await link.start(("sleep", "1000"), {}, print)
         waiting.begin()
-        await link.ask(facts, "sysctls")  # everything before it is done
+        await link.why_lost()  # everything before it is done
         return taken, about["hostname"], free, ended, waiting.pid, link.about["system"]
 
     argv = (python, "-I", "-S", "-c", code)
@@ -303,21 +301,22 @@ def running(*argv, **settings):
 
     The group is None if the agent has ended before.
     """
-    text = agent_text({"lock": f"benchctl-test-{os.getpid()}", **settings})
+    settings = {"lock": f"benchctl-test-{os.getpid()}", "patience_s": DEADLINE_S, **settings}
+    text = agent_text(settings)
     process = subprocess.Popen(booted(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
     process.stdin.write(b"%d\n" % len(text) + text)
     data = b""
     while frames.HELLO not in data:
         data += os.read(process.stdout.fileno(), 1 << 16)
-    start = {"call": "start", "number": 1, "argv": argv or ["sleep", "1000"], "env": {}}
     with suppress(BrokenPipeError):
-        for head in (start, {"call": "begin", "number": 1}):
-            process.stdin.write(frames.frame(head))
-    heard, data = frames.FrameReader(), data.partition(frames.HELLO)[2]
+        argv = argv or ["sleep", "1000"]
+        process.stdin.write(packed(ASKED, "start", number=1, argv=argv, env={}))
+        process.stdin.write(packed(ASKED, "begin", number=1))
+    heard, data = MessageReader(SAID), data.partition(frames.HELLO)[2]
     while True:
-        for head, _ in heard.feed(data):
-            if "started" in head:
-                return process, head["pid"]
+        for name, fields, _ in heard.feed(data):
+            if name == "started":
+                return process, fields["pid"]
         data = os.read(process.stdout.fileno(), 1 << 16)
         if not data:
             return process, None
@@ -360,7 +359,7 @@ def test_what_it_started_ends_when_the_agent_is_ended(name):
 def test_what_it_started_ends_when_nobody_reads_what_it_says():
     process, group = running()
     process.stdout.close()
-    process.stdin.write(frames.frame({"call": "ping", "sent": 0}))
+    process.stdin.write(packed(ASKED, "ping", number=1))
     process.stdin.flush()
     assert has_ended(group)
     process.stdin.close()
@@ -405,7 +404,7 @@ def test_a_host_that_was_given_back_is_free():
     async def main(link):
         await link.lock("first")
         link.unlock()
-        await link.ask(facts, "sysctls")  # everything before it is done
+        await link.why_lost()  # everything before it is done
         return await asyncio.to_thread(linked, lambda other: other.lock("second"), lock=name)
 
     assert linked(main, lock=name) == ""

@@ -178,12 +178,13 @@ def test_nothing_is_left_when_the_input_closes(there, begins):
 
 
 def test_a_command_ends_when_nobody_speaks_to_it(there, monkeypatch):
-    tick_s = 0.1
-    slow, quick = f"sleep {scripts.SILENCE_S // 3};", f"sleep {tick_s};"
+    tick_s, ticks = 0.1, 3
+    slow, quick = f"sleep {scripts._TICK_S};", f"sleep {tick_s};"
     assert slow in scripts._GATE
     monkeypatch.setattr(scripts, "_GATE", scripts._GATE.replace(slow, quick))
 
     async def main(hosts, link):
+        link._patience_s = ticks * scripts._TICK_S
         began = time.monotonic()
         process, _ = await started(hosts, "sleep", "1000")
         monkeypatch.setattr(process, "say", lambda _: None)
@@ -191,7 +192,7 @@ def test_a_command_ends_when_nobody_speaks_to_it(there, monkeypatch):
         return time.monotonic() - began, code, link.lost
 
     lasted_s, code, lost = linked(main)
-    assert lasted_s >= 3 * tick_s
+    assert lasted_s >= ticks * tick_s
     assert (code, lost) == (LOST, "")
 
 

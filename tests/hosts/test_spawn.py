@@ -209,3 +209,11 @@ def test_nothing_outlives_a_runner_that_was_killed(tmp_path, clear):
     assert all(has_ended(pid) for pid in pids)
     assert not made.exists()
     runner.stdout.close()
+
+
+def test_a_short_command_that_prints_without_an_end_is_ended():
+    async def main(spawner):
+        with pytest.raises(OSError, match="it prints more than 1 MiB"):
+            await run(spawner, LOCAL, ("yes",), DEADLINE_S)
+
+    spawned(main)

@@ -15,7 +15,7 @@ from benchctl.errors import HostError
 from benchctl.hosts import login, remote, ssh
 from benchctl.hosts.hosts import Hosts
 from benchctl.hosts.tasks import cancel
-from benchctl.run.planned import Host, Reach
+from benchctl.run.planned import PATIENCE_S, Host, Reach
 
 PARIS = Host("paris", "192.0.2.1", reach=Reach("ann@paris"))
 
@@ -65,6 +65,21 @@ def test_what_start_up_files_print_does_not_disturb(there):
         ("@    WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!     @\n"
          "Host key verification failed.",
          "its host key is not the known one", "ssh-keygen -R paris"),
+        ("@    WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!     @\n"
+         "  ssh-keygen -f \"/home/ann/.ssh/known_hosts\" -R \"[198.51.100.1]:2222\"\n"
+         "Host key verification failed.",
+         "its host key is not the known one",
+         'key: ssh-keygen -f "/home/ann/.ssh/known_hosts" -R "[198.51.100.1]:2222"'),
+        ("@    WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!     @\n"
+         "Offending ED25519 key in /home/ann/.ssh/known_hosts:3\r\n"
+         "Host key for [198.51.100.1]:2222 has changed and you have requested strict checking.\r\n"
+         "Host key verification failed.",
+         "its host key is not the known one",
+         "key: ssh-keygen -f /home/ann/.ssh/known_hosts -R"),
+        ("ann@paris: Permission denied (password,keyboard-interactive).",
+         "permission denied: it takes no keys", "ControlPath"),
+        ("ann@paris: Permission denied (publickey,password).", "permission denied",
+         "ssh-copy-id ann@paris"),
         ("ann@paris: Permission denied (publickey).", "permission denied", "ssh-copy-id ann@paris"),
         ("ssh: Could not resolve hostname paris: Name or service not known",
          "its name is unknown", "HostName"),
@@ -121,7 +136,6 @@ def test_a_login_that_runs_no_command_is_told_with_what_it_prints(
 ):
     """All that is printed is there when the time begins, which a busy machine may need."""
     monkeypatch.setattr(login, "START_S", 0.0)
-    monkeypatch.setattr(login, "_END_S", 0.0)
     there(f"{does}; exec sleep 1000")
     with pytest.raises(HostError) as caught:
         reached()
@@ -138,7 +152,6 @@ def test_a_login_has_the_time_that_a_key_in_hardware_needs(there, monkeypatch):
 
 def test_a_login_that_never_comes_ends(there, monkeypatch):
     monkeypatch.setattr(login, "LOGIN_S", 0.3)
-    monkeypatch.setattr(login, "_END_S", 0.0)
     there("exec sleep 1000")
     with pytest.raises(HostError, match="host paris: no login within 0 s"):
         reached()
@@ -241,6 +254,7 @@ def test_the_real_ssh_takes_all_the_options():
     told = dict(line.split(" ", 1) for line in done.stdout.splitlines() if " " in line)
     assert told["batchmode"] == "yes"
     assert told["serveraliveinterval"] == "5"
+    assert 5 * int(told["serveralivecountmax"]) > PATIENCE_S  # who gives up first says why
     assert told["controlmaster"] == "false"
     assert told["localcommand"] == f"echo {ssh.LOGGED_IN.decode().strip()}"
 
@@ -277,7 +291,7 @@ def test_a_host_that_is_frozen_is_lost(there, tmp_path, monkeypatch):
             link = await hosts.link(PARIS)
             pid = int((tmp_path / "pid").read_text())
             os.kill(pid, signal.SIGSTOP)
-            monkeypatch.setattr(remote, "PATIENCE_S", 0.2)
+            link._patience_s = 0.2
             try:
                 return await link.ended
             finally:

@@ -74,6 +74,20 @@ def summary(told, direction=Direction.SEND):
     return found.metrics
 
 
+def rejected(told, direction=Direction.SEND):
+    """Return what the tool reported of figures that are known to be wrong, and the reasons."""
+    [found] = [event for event in only(Summary, told) if event.direction is direction]
+    words = {broken.words for broken in found.broken.values()}
+    return {name: found.metrics[name] for name in found.broken}, " ".join(words)
+
+
+def known(told, direction=Direction.SEND):
+    """Return the tool's figures, right ones in place of wrong ones."""
+    [found] = [event for event in only(Summary, told) if event.direction is direction]
+    right = {name: value for name, value in found.metrics.items() if name not in found.broken}
+    return right | found.instead
+
+
 def effective(told, kind):
     """Return all settings that were told, the later ones winning."""
     settings = {}

@@ -1,5 +1,7 @@
 """The command of a flow by version, and the parameters that are accepted."""
 
+from dataclasses import replace
+
 import pytest
 from iperf3.iperf3_support import flow, tool
 from pydantic import ValidationError
@@ -80,6 +82,33 @@ def test_udp_always_has_a_length_a_rate_and_wide_counters():
         " -b 1000000 -l 1448 --connect-timeout 5000 -V -f k --forceflush"
     )
     assert " -b 0 " in client(protocol="udp", rate="unlimited")
+
+
+@pytest.mark.parametrize(
+    ("expected_bps", "parameters", "length"),
+    [
+        (956e3, {}, "-l 1195"),
+        (9.56e6, {"streams": 4}, "-l 2987"),
+        (95.6e6, {}, "-l 119500"),
+        (0.5, {}, "-l 1"),
+        (106e6, {}, ""),  # iperf3's own arrives in time
+        (None, {}, ""),
+        (956e3, {"length": "64K"}, "-l 65536"),
+        (956e3, {"rate": "1Mbit"}, ""),  # it would change the bursts
+        (956e3, {"protocol": "mptcp"}, ""),
+    ],
+)
+def test_blocks_are_short_where_a_lab_is_slow(expected_bps, parameters, length):
+    of = replace(flow(version="3.21", **parameters), expected_bps=expected_bps)
+    of = replace(of, tool=replace(of.tool, features=of.tool.features | {"mptcp"}))
+    words = " ".join(BACKEND.client(of).argv)
+    assert f" {length} " in words if length else " -l " not in words
+
+
+def test_blocks_are_short_unless_both_ends_count_what_they_read():
+    for version, owns_server, is_short in (("3.12", True, False), ("3.12", False, True)):
+        of = replace(flow(version=version, owns_server=owns_server), expected_bps=1e6)
+        assert ("-l" in BACKEND.client(of).argv) is is_short
 
 
 def test_bytes_replace_the_default_duration_but_not_a_given_one():
@@ -279,7 +308,8 @@ def test_the_probe_tells_version_and_features():
     }  # fmt: skip
     assert old.features == built_with | {"debug-levels", "prompt-start"}
     assert new.features == old.features - {"sctp"} | {
-        "omitted-losses", "late-end", "json-stream", "long-omit", "large-mss", "mptcp",
+        "omitted-losses", "late-end", "whole-blocks", "json-stream", "long-omit", "large-mss",
+        "mptcp",
     }  # fmt: skip
     assert BACKEND.probe(Role.CLIENT).argv == ("iperf3", "--version")
 

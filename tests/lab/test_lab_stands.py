@@ -1,21 +1,23 @@
 """In a running lab, names, routes, settings, links and services are as in the file."""
 
+import ctypes
 import os
 import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from lab.lab_support import EMULATORS, topology, verified
 from waiting import wait_until
 
-from benchctl.errors import LabError
+from benchctl.errors import LabError, LabKilledError
 from benchctl.lab.capability import Launcher, examine, launcher, remedy
 from benchctl.lab.judgement import Promise
 from benchctl.lab.kernel import unpunctual
-from benchctl.lab.lab import Lab
+from benchctl.lab.lab import Lab, _KeeperProcess
 from benchctl.lab.link import Change
 from benchctl.lab.model import Emulator
 from benchctl.lab.verify import verify
@@ -281,6 +283,30 @@ def test_a_command_that_handles_its_signal_decides_how_it_ends(lab):
         assert process.wait() == 3
 
 
+@pytest.fixture
+def reaps_nothing(monkeypatch):
+    """Be the parent of orphans, as PID 1 of a container, and let them be until the end."""
+    set_child_subreaper = 36  # prctl(2)
+    libc = ctypes.CDLL(None)
+    assert libc.prctl(set_child_subreaper, 1) == 0
+    yield
+    assert libc.prctl(set_child_subreaper, 0) == 0
+    with suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+
+
+@pytest.mark.usefixtures("reaps_nothing")
+def test_a_lab_ends_although_nobody_reaps_the_orphans_of_its_commands(monkeypatch):
+    monkeypatch.setattr("benchctl.lab.lab._END_TIMEOUT_S", 0.1)
+    with Lab.build(topology("[hosts.a]")) as lab:
+        argv = [*lab.nodes["a"].prefix, "sh", "-c", "echo ready; exec sleep 100"]
+        with subprocess.Popen(argv, stdout=subprocess.PIPE, start_new_session=True) as process:
+            assert process.stdout.readline() == b"ready\n"
+            os.killpg(process.pid, signal.SIGKILL)
+    assert not Path(f"/proc/{lab._keeper._process.pid}").exists()
+
+
 def test_a_service_that_ends_takes_the_lab_with_it(tmp_path):
     os.mkfifo(tmp_path / "end")
     text = f"""
@@ -307,6 +333,21 @@ def test_a_lab_whose_keeper_was_killed_says_so():
         assert complaint(lab) is None
         os.kill(lab.keeper_pid, signal.SIGKILL)
         assert complaint(lab) == "the lab failed: its keeper was killed"
+
+
+def test_a_lab_whose_keeper_is_killed_while_it_is_built_may_be_built_again(monkeypatch):
+    tell = _KeeperProcess.tell
+
+    def kill_and_tell(keeper, message):
+        children = Path(f"/proc/{keeper._process.pid}/task/{keeper._process.pid}/children")
+        os.kill(int(wait_until(children.read_text)), signal.SIGKILL)
+        tell(keeper, message)
+
+    monkeypatch.setattr(_KeeperProcess, "tell", kill_and_tell)
+    with pytest.raises(LabKilledError) as error:
+        Lab.build(topology("[hosts.a]"))
+    assert error.value.message == "the lab cannot be built: its keeper was killed"
+    assert error.value.hint == ""
 
 
 def test_a_lab_one_of_whose_emulators_was_killed_says_so():

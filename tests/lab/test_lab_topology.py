@@ -1,5 +1,6 @@
 """A valid topology file is read correctly; an invalid one is rejected with file and line."""
 
+import sys
 from itertools import permutations
 from pathlib import Path
 
@@ -288,6 +289,10 @@ REFUSALS = {
         'lab.toml:4: hosts.h2.sysctl."kernel.hostname": not a setting of a network namespace',
         "write tcp_sack, or in full net.ipv4.tcp_sack",
     ),
+    "a setting of two lines": (
+        ("h2 = {}", 'h2 = { sysctl = { tcp_sack = "0\\n1" } }'),
+        "lab.toml:4: hosts.h2.sysctl.tcp_sack: has a line break or a control character", "",
+    ),
     "a service without a program": (
         ("h2 = {}", "h2 = { services = [{ ports = 80 }] }"),
         "lab.toml:4: hosts.h2.services[0]: give one of iperf3, ssh and command", "",
@@ -393,3 +398,35 @@ def test_any_tree_of_routers_is_addressed_and_routed(data):
         back = forwarding.walk(other, topology.interfaces(one)[0])
         assert [hop.link for hop in there] == [hop.link for hop in reversed(back)]
         assert len(there) == len({hop.link.name for hop in there})
+
+
+@pytest.mark.parametrize("routers", [0, 2])
+def test_a_topology_is_read_in_work_that_grows_with_its_hosts(routers):
+    def calls(hosts):
+        text = "[switches.s]\n" + "".join(f"[hosts.h{n}]\n" for n in range(hosts))
+        text += "".join(f"[routers.r{n}]\n" for n in range(routers))
+        ends = [f"h{n}" for n in range(hosts)] + [f"r{n}" for n in range(routers)]
+        text += "".join(f'[links.l{n}]\nbetween = ["{n}", "s"]\n' for n in ends)
+        source, count = parse_toml(text, Path("lab.toml")), 0
+
+        def counted(_frame, event, _arg):
+            nonlocal count
+            count += event == "call"
+
+        before = sys.getprofile()
+        sys.setprofile(counted)
+        try:
+            build_topology(source, {})
+        finally:
+            sys.setprofile(before)
+        return count
+
+    few, some, many = (calls(hosts) for hosts in (20, 40, 80))
+    # Equal steps: each further host costs what the one before did, unless the work is a square.
+    assert (many - some) / 40 < 1.5 * (some - few) / 20
+
+
+def test_a_large_lab_names_a_pair_without_a_path_as_a_small_one_does():
+    text = TWO_HOSTS.replace("h2 = {}", "h2 = {}\nh3 = {}\nh4 = {}")
+    links = '\nside = { between = ["h3", "h4"] }\n'
+    assert "there is no path from h1 to h3" in str(refusal(text + links))

@@ -12,7 +12,8 @@ from benchctl_owping import BACKEND as OWPING
 Parameters = BACKEND.parameters
 SERVER = "serve -b 192.0.2.1 -p 861 --protocol owamp"
 LIMITS = (
-    "--max-rate unlimited --max-rate-per-client unlimited --max-packets 200 "
+    "--max-rate unlimited --max-rate-per-client unlimited "
+    "--max-packet-rate-per-client 1000000 --max-packets 200 "
     "--max-packets-per-client 200 --max-time 140"
 )
 KEYS = {"mode": "encrypted", "username": "jo", "key_file": "/etc/owamp/pfs"}

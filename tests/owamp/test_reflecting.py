@@ -1,11 +1,17 @@
 """TWAMP's sessions of a server: who gets one, and until when it answers."""
 
+import json
 import socket
+import subprocess
+import sys
 import time
-from contextlib import suppress
+from contextlib import ExitStack, contextmanager, suppress
 
 import pytest
-from waiting import wait_until
+from owamp.owamp_harness import server_program
+from owamp.two_way_harness import COMMAND, of
+from simpleperf.simpleperf_hosts import two_hosts
+from waiting import DEADLINE_S, wait_until
 
 from benchctl_owamp.simpleowamp.clock import Clock
 from benchctl_owamp.simpleowamp.messages import OPEN, Accept
@@ -139,3 +145,136 @@ def test_after_its_end_a_session_answers_what_is_on_its_way(start):
     sessions.stop(session)
     assert hub.peers == [session]
     assert session.deadline_s - time.monotonic() <= 1.0
+
+
+# Sends forged probes, and counts them and what follows until half a second is quiet.
+FORGER = r"""
+import select, socket, struct, sys
+device, source, port, target, its_port, count = sys.argv[1:]
+frames = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(3))
+frames.bind((device, 3))
+raw = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW)
+addresses = socket.inet_aton(source) + socket.inet_aton(target)
+for number in range(int(count)):
+    probe = struct.pack("!IQH", number, 1 << 60, 1) + bytes(30)
+    head = struct.pack("!BBHHHBBH", 0x45, 0, 0, 0, 0, 64, socket.IPPROTO_UDP, 0) + addresses
+    udp = struct.pack("!HHHH", int(port), int(its_port), 8 + len(probe), 0)
+    raw.sendto(head + udp + probe, (target, 0))
+seen = 0
+while seen < 5000 and select.select([frames], [], [], 0.5)[0]:
+    packet, address = frames.recvfrom(2000)
+    # What stays on this host comes twice.
+    if packet[9] == socket.IPPROTO_UDP and (device != "lo" or address[2] == socket.PACKET_OUTGOING):
+        seen += 1
+print(seen)
+"""
+
+# As another maker's responder: it has never seen ours.
+RESPONDER = r"""
+import socket, struct, sys, time
+sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+sock.bind((sys.argv[1], 0))
+print(f"listens on {sys.argv[1]}:{sock.getsockname()[1]}", flush=True)
+numbers = {}
+while True:
+    packet, source = sock.recvfrom(2000)
+    numbers[source] = numbers.get(source, -1) + 1
+    now = time.time() + 2208988800
+    stamp = struct.pack("!II", int(now), int(now % 1 * 2**32))
+    head = struct.pack("!I", numbers[source]) + stamp + struct.pack("!HH", 1, 0) + stamp
+    sock.sendto(head + packet[:14] + bytes(8), source)
+"""
+
+FLOOD = r"""
+import socket, sys, time
+sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+sock.bind((sys.argv[1], 0))
+sock.connect((sys.argv[2], int(sys.argv[3])))
+print("floods", flush=True)
+begun, sent = time.monotonic(), 0
+while (passed := time.monotonic() - begun) < float(sys.argv[5]):
+    for _ in range(int(passed * int(sys.argv[4])) - sent):
+        sock.send(bytes(44))
+        sent += 1
+    time.sleep(0.0005)
+print(sent)
+"""
+
+
+@pytest.fixture(scope="module")
+def hosts(tmp_path_factory):
+    with two_hosts(tmp_path_factory.mktemp("hosts")) as both:
+        yield both
+
+
+@contextmanager
+def reflector_at(host, protocol):
+    """Run a reflector on a host, without privileges; yields its address and port."""
+    bare = ("setpriv", "--bounding-set=-all")
+    command = (*host.prefix, *bare, *COMMAND)
+    flags = ("--protocol", protocol, "-b", host.address)
+    with server_program(*flags, command=command) as (_, port):
+        yield host.address, str(port)
+
+
+@contextmanager
+def started(host, program, *arguments):
+    """Run a program on a host; yields it when it has printed its first line, and that."""
+    with subprocess.Popen(
+        [*host.prefix, sys.executable, "-I", "-c", program, *arguments],
+        stdout=subprocess.PIPE, text=True,
+    ) as process:  # fmt: skip
+        try:
+            yield process, process.stdout.readline()
+        finally:
+            process.terminate()
+
+
+def pings(host, address, *flags):
+    """Return the end of an honest measurement."""
+    done = host.run(*COMMAND, "ping", address[0], "-p", address[1], "--json", *flags)
+    assert done.returncode == 0, done.stdout
+    [end] = of([json.loads(line) for line in done.stdout.splitlines()], "end")
+    return end
+
+
+@pytest.mark.netns
+@pytest.mark.parametrize("protocol", ["twamp-light", "stamp"])
+@pytest.mark.parametrize("other", ["itself", "ours", "another's"])
+def test_forged_packets_end_at_the_reflector_that_they_made_answer(hosts, protocol, other):
+    server, client = hosts
+    with ExitStack() as stack:
+        target = stack.enter_context(reflector_at(server, protocol))
+        attacker, device, source = client, "eth0", target
+        if other == "itself":
+            attacker, device = server, "lo"
+        elif other == "ours":
+            source = stack.enter_context(reflector_at(client, protocol))
+        else:
+            _, line = stack.enter_context(started(client, RESPONDER, client.address))
+            source = client.address, line.rpartition(":")[2].strip()
+        for count in (1, 20):
+            done = attacker.run(
+                sys.executable, "-I", "-c", FORGER, device, *source, *target, str(count)
+            )
+            # Each was answered, and so was that.
+            assert done.stdout.split() == [str(3 * count)], done.stderr
+        end = pings(client, target, "--protocol", protocol, "-c", "5", "-i", "0.01", "-L", "1")
+        assert end["received"] == 5
+
+
+@pytest.mark.netns
+@pytest.mark.quiet
+def test_a_flood_of_small_packets_of_one_source_takes_nothing_from_another(hosts):
+    server, client = hosts
+    other = "10.77.0.3"
+    client.configure(f"address add {other}/24 dev eth0")
+    with reflector_at(server, "stamp") as address:
+        flood = started(client, FLOOD, other, *address, "20000", "3")
+        with flood as (flooding, _):
+            asked = ("--protocol", "stamp", "-c", "100", "-i", "0.01", "-L", "1")
+            end = pings(client, address, *asked, "-b", client.address)
+            sent = int(flooding.communicate(timeout=DEADLINE_S)[0])
+    assert sent > 30_000
+    # A sender that was not run in time skips packets.
+    assert end["lost"] == 0 < end["received"] == end["sent"]

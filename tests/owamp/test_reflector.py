@@ -1,3 +1,6 @@
+import struct
+from collections import Counter, deque
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -7,7 +10,7 @@ from benchctl_owamp.simpleowamp.allowance import Allowances
 from benchctl_owamp.simpleowamp.layouts import REFLECTED, STAMP
 from benchctl_owamp.simpleowamp.quota import Limits
 from benchctl_owamp.simpleowamp.reflector import IDLE_S, Reflector
-from benchctl_owamp.simpleowamp.two_way import Sha256Seal, stamp_format
+from benchctl_owamp.simpleowamp.two_way import Sha256Seal, stamp_format, twamp_format
 from benchctl_standalone.addresses import parse_network
 
 
@@ -65,6 +68,20 @@ def test_what_is_no_probe_is_ignored_and_counted(form):
     for packet in (b"", b"\0", probe[:40]):
         assert reflector.answer(packet, SOURCE, NOON_NS, 255) is None
     assert (reflector.answered, reflector.ignored) == (0, 3)
+
+
+def test_probes_without_room_for_an_answer_get_a_hint_once():
+    """twampy's default is 14 octets (RFC 5357, section 4.1.2, without padding)."""
+    said = []
+    allowances = Allowances(Limits(), Monotonic())
+    reflector = Reflector(twamp_format(), HandClock(), allowances, warn=said.append)
+    [probe] = probes(twamp_format(), 1)
+    for packet in (b"x", probe[:14], probe[:14]):
+        assert reflector.answer(packet, SOURCE, NOON_NS, 255) is None
+    assert said == [
+        "probes of 14 octets get no answer, which has 41 or more:"
+        " let their sender add 27 octets of padding"
+    ]
 
 
 @pytest.mark.parametrize("at", [0, 20, 95, 111])
@@ -131,12 +148,108 @@ def test_a_client_beyond_its_rate_is_not_answered_and_others_are(form):
     assert answered(SOURCE, 20) == 5
 
 
+def test_what_a_client_sends_beyond_its_rate_of_packets_is_not_even_read(form, monkeypatch):
+    monotonic, read = Monotonic(), []
+    read_probe = form.read_probe
+    monkeypatch.setattr(form, "read_probe", lambda packet: read.append(1) or read_probe(packet))
+    reflector = reflector_of(form, monotonic, client_rate_pps=10)
+    [probe] = probes(form, 1)
+
+    def answered(source, packets):
+        answers = [reflector.answer(packet, source, NOON_NS, 255) for packet in packets]
+        return sum(answer is not None for answer in answers)
+
+    # What is no probe takes time, too, and more ports are no more clients.
+    assert answered(SOURCE, [b"no probe"] * 4) == 0
+    assert answered((SOURCE[0], 9), [probe] * 20) == 6
+    assert len(read) == 10
+    assert answered(("192.0.2.8", 9), [probe] * 20) == 10
+    monotonic.ns += SECOND_NS // 2
+    assert answered(SOURCE, [probe] * 20) == 5
+
+
 def test_all_clients_together_have_a_rate(form):
     [probe] = probes(form, 1)
     reflector = reflector_of(form, rate_bps=20 * bits(probe))
     sources = [(f"192.0.2.{host}", 9) for host in range(1, 41)]
     answers = [reflector.answer(probe, source, NOON_NS, 255) for source in sources]
     assert sum(answer is not None for answer in answers) == 20
+
+
+A, B = ("192.0.2.1", 862), ("192.0.2.2", 862)
+
+
+def exchanged(answering, packets):
+    """Let what answers exchange packets with each other; returns how many answers there were.
+
+    ``packets`` are on their way: (data, source, target).
+    """
+    on_the_way, answers = deque(packets), 0
+    while on_the_way and answers < 10_000:
+        data, source, target = on_the_way.popleft()
+        answer = answering[target](data, source)
+        if answer is not None:
+            answers += 1
+            on_the_way.append((answer, target, source))
+    return answers
+
+
+def answers_of(form):
+    """Return what a reflector answers, its clock going on by a microsecond each time."""
+    clock = HandClock()
+    reflector = Reflector(form, clock, Allowances(Limits(client_rate_pps=10**9), Monotonic()))
+
+    def answer(packet, source):
+        clock.ns += 1000
+        return reflector.answer(packet, source, clock.ns, 255)
+
+    return answer
+
+
+def other_maker():
+    """Return what another maker's responder answers: it numbers by sender, and pads with zeros.
+
+    As twampy's of Nokia, whose answers have a size of their own.
+    """
+    numbers = Counter()
+
+    def answer(packet, source):
+        number = numbers[source]
+        numbers[source] += 1
+        time = struct.pack("!Q", 7 + sum(numbers.values()))
+        head = struct.pack("!L", number) + time + struct.pack("!HH", 1, 0) + time
+        return head + packet[:14] + bytes(8)
+
+    return answer
+
+
+@pytest.mark.parametrize("count", [1, 100])
+@pytest.mark.parametrize("target", ["itself", "ours", "another's"])
+def test_a_forged_source_lets_no_reflectors_answer_each_other_for_ever(form, target, count):
+    source = A if target == "itself" else B
+    answering = {A: answers_of(form)}
+    answering.setdefault(source, other_maker() if target == "another's" else answers_of(form))
+    forged = [(probe, source, A) for probe in probes(form, count)]
+    assert exchanged(answering, forged) == 2 * count
+
+
+def test_a_sender_beside_a_reflector_at_the_same_port_goes_on(form):
+    here = answers_of(form)
+    answers = [here(probe, B) for probe in probes(form, 5)]
+    assert numbers(answers) == [0, 1, 2, 3, 4]
+    # Its reflector answers what it took for a probe, its sender sends its own.
+    assert here(answers_of(form)(answers[2], A), B) is None
+    assert numbers([here(probe, B) for probe in probes(form, 3)]) == [5, 6, 7]
+
+
+def test_a_sender_may_fill_its_probes_with_the_answers_that_it_got():
+    form = FORMATS["twamp"]
+    here = answers_of(form)
+    packet = probes(form, 1)[0]
+    for seq in range(1, 5):
+        answer = here(packet, B)
+        assert answer is not None
+        packet = form.probes().write(seq, NOON_NS + seq, ERROR)[:14] + answer[14:]
 
 
 def test_sessions_take_bounded_memory_and_the_longest_idle_goes_first(form):

@@ -1,6 +1,7 @@
 """Both ends of the two-way protocols, on loopback."""
 
 import socket
+import threading
 from random import Random
 
 import pytest
@@ -13,6 +14,7 @@ from owamp.two_way_harness import (
     reflecting,
     serving,
 )
+from waiting import DEADLINE_S
 
 from benchctl_owamp.simpleowamp.clock import Clock
 from benchctl_owamp.simpleowamp.round_trip import LostWays
@@ -128,6 +130,27 @@ def test_without_a_reflector_it_says_so():
         silent.bind(("127.0.0.1", 0))
         port = silent.getsockname()[1]
         assert unanswered(port).message == f"no answer from 127.0.0.1:{port}"
+
+
+def test_answers_of_a_wrong_length_are_named():
+    """twampy's responder answers with 38 octets, where 41 are due."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as wrong:
+        wrong.bind(("127.0.0.1", 0))
+        wrong.settimeout(DEADLINE_S)
+
+        def answer():
+            packet, source = wrong.recvfrom(2048)
+            wrong.sendto(packet[:38].ljust(38), source)
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        port = wrong.getsockname()[1]
+        with pytest.raises(Problem) as raised:
+            measure("twamp-light", port, notes=Notes(), packet_count=2, timeout_s=0.3)
+        thread.join()
+    said = "packets of 38 octets came back, and an answer has 41 or more"
+    assert raised.value.message.endswith(said)
+    assert "RFC 5357" in raised.value.hint
 
 
 def test_people_read_the_round_trip_each_way_and_the_clocks():

@@ -36,6 +36,13 @@ def ports(n):
     return n % 60_000 + 1, 1 + n // 60_000
 
 
+def nested(depth):
+    packet = ipv4(tcp(size=9))
+    for _ in range(depth):
+        packet = ipv4(packet, protocol=4)
+    return packet
+
+
 HOSTILE = {
     "each opens a connection": lambda n: ipv4(tcp(seq=n, flags=2, ports=ports(n))),
     "each opens the same one anew": lambda n: ipv4(tcp(seq=n * 77, flags=2)),
@@ -52,6 +59,7 @@ HOSTILE = {
     "requests": lambda n: ipv4(tcp(seq=n * 1000, ports=ports(n), data=b"GET /" + b"x" * 900)),
     "traffic of many ends": lambda n: ipv4(udp(ports=ports(n)), protocol=17),
     "fragments": lambda n: ipv4(bytes(8), fragment=n % 8000 + 1, protocol=n % 256),
+    "tunnels in tunnels": lambda n: nested(n % 60),
     "headers behind headers": lambda n: ipv6(
         tcp(seq=n), protocol=0, extensions=bytes(8) * 100 + b"\x06" + bytes(7)
     ),

@@ -76,7 +76,8 @@ def test_of_many_connections_the_largest_are_listed(benchctl, tmp_path):
     lines = benchctl("packets", "many.pcap").stdout.splitlines()
     assert "and 1,950 smaller ones: --json has all" in lines
     assert sum("→" in line and "began before the trace" in line for line in lines) == 5
-    assert lines[4].split()[1] == "10.0.0.1:2000"
+    assert "of 2,000 of 2,000 connections, the trace has one direction only" in lines
+    assert lines[5].split()[1] == "10.0.0.1:2000"
 
 
 def test_a_file_that_is_no_capture_is_one_line(benchctl, tmp_path):

@@ -9,6 +9,7 @@ from packets.written import ethernet, ipv4, ipv6, tcp, udp
 
 from benchctl.packets.capture import Batch
 from benchctl.packets.frames import Frames, names_of, reverse
+from benchctl.packets.tunnels import MOST_NESTED
 
 SEGMENT = tcp(seq=7, ack=9, flags=24, window=512, data=b"hello")
 FOUR, SIX = ipv4(SEGMENT, ident=77), ipv6(SEGMENT)
@@ -59,6 +60,82 @@ def test_every_link_layer_gives_the_same_segment(name, body):
     assert names_of(reverse(ends)) == names[::-1]
 
 
+OUTER = ("192.0.2.1", "192.0.2.2")
+
+
+def in_udp(port, head):
+    return lambda body: ethernet(
+        ipv4(udp(data=head + ethernet(body), ports=(50000, port)), protocol=17, ends=OUTER)
+    )
+
+
+def in_gre(head, wrap=lambda body: body):
+    return lambda body: ethernet(ipv4(head + wrap(body), protocol=47, ends=OUTER))
+
+
+def of_ip(body):
+    return struct.pack(">H", 0x86DD if body[:1] >= b"\x60" else 0x0800)
+
+
+def in_ppp(body):
+    return b"\x00\x57" + body if body[:1] >= b"\x60" else b"\x21" + body
+
+
+TUNNELS = {
+    "VXLAN": (1, in_udp(4789, b"\x08" + bytes(7))),
+    "VXLAN of Linux": (1, in_udp(8472, b"\x08" + bytes(7))),
+    "Geneve": (1, in_udp(6081, b"\x02\x00\x65\x58" + bytes(12))),
+    "IP in IP": (
+        1, lambda body: ethernet(
+            ipv4(body, protocol=41 if body[:1] >= b"\x60" else 4, ends=OUTER)
+        ),
+    ),
+    "IP in IPv6": (
+        1, lambda body: ethernet(ipv6(body, protocol=41 if body[:1] >= b"\x60" else 4)),
+    ),
+    "GRE": (1, lambda body: in_gre(bytes(2) + of_ip(body))(body)),
+    "GRE with a key and numbers": (
+        1, lambda body: in_gre(b"\xb0\x00" + of_ip(body) + bytes(12))(body),
+    ),
+    "GRE of Ethernet": (1, in_gre(b"\x00\x00\x65\x58", ethernet)),
+    "PPTP": (1, in_gre(b"\x30\x81\x88\x0b" + bytes(12), in_ppp)),
+    "PPPoE": (1, lambda body: ethernet(bytes(6) + in_ppp(body), kind=0x8864)),
+    "PPP": (9, lambda body: b"\xff\x03" + in_ppp(body)),
+    "PPP as in HDLC": (50, in_ppp),
+    "PPPoE without Ethernet": (51, lambda body: bytes(6) + in_ppp(body)),
+    "HDLC of Cisco": (104, lambda body: b"\x0f\x00" + of_ip(body) + body),
+    "PPP of pppd": (166, lambda body: b"\x01\xff\x03" + in_ppp(body)),
+    "VXLAN in GRE": (
+        1, lambda body: in_gre(bytes(2) + b"\x08\x00")(in_udp(4789, b"\x08" + bytes(7))(body)[14:]),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("body", [FOUR, SIX], ids=["IPv4", "IPv6"])
+@pytest.mark.parametrize("name", TUNNELS)
+def test_what_a_tunnel_carries_is_the_segment_that_it_was_before(name, body):
+    link, wrap = TUNNELS[name]
+    segments, frames = read(wrap(body), link=link)
+    (_, ends, wire, *rest) = segments[0]
+    assert (rest[:5], wire) == ([7, 9, 24, 512, 5], len(wrap(body)))
+    assert names_of(ends)[0] in ("10.0.0.1:40000", "[2001:db8::1]:40000")
+    assert not frames.exchanges
+    assert frames.tunnels.total() == (link == 1) + (name == "VXLAN in GRE")
+
+
+def test_what_is_no_ip_or_lies_too_deep_counts_as_traffic_of_its_tunnel():
+    arp = in_udp(4789, b"\x08" + bytes(7))(bytes(28))
+    deep = FOUR
+    for _ in range(MOST_NESTED + 1):
+        deep = ipv4(deep, protocol=4, ends=OUTER)
+    cut = ethernet(ipv4(FOUR, protocol=4))[:60]
+    lcp = ethernet(bytes(6) + b"\xc0\x21" + bytes(20), kind=0x8864)
+    segments, frames = read(arp[:62] + b"\x08\x06" + arp[64:], ethernet(deep), cut, lcp)
+    counted = [one.protocol for one in frames.exchanges.values()]
+    assert (segments, counted) == ([], ["UDP", "IP in IP"])
+    assert frames.unread == {"cut too short": 1, "EtherType 0x8864": 1}
+
+
 EXTENSIONS = {
     "hop-by-hop": (0, bytes([6, 1]) + bytes(14)),
     "routing": (43, bytes([6, 0]) + bytes(6)),
@@ -95,6 +172,12 @@ def test_headers_alone_are_enough():
     assert (segment[7], segment[2]) == (1400, 1454)
 
 
+def test_an_ip_length_beyond_the_frame_is_no_data():
+    """Damage; tshark takes the length of the frame, too."""
+    (segment,), _ = read(ethernet(ipv4(SEGMENT, total=60_000)))
+    assert segment[7] == 5
+
+
 def test_fragments_are_counted_and_are_no_segments():
     first, later = ipv4(SEGMENT, fragment=0x2000), ipv4(SEGMENT, fragment=185)
     of_six = ipv6(udp(), protocol=44, extensions=bytes([17, 0, 0, 1]) + bytes(4))
@@ -115,7 +198,7 @@ def test_other_protocols_have_their_counts_each_way():
         ("ICMP", "10.0.0.2", 1, 98),
         ("UDP", "10.0.0.1:40000", 2, 284),
         ("UDP", "10.0.0.2:5201", 1, 142),
-        ("IP protocol 47", "10.0.0.1", 1, 74),
+        ("GRE", "10.0.0.1", 1, 74),
     ]
 
 
@@ -144,13 +227,14 @@ def test_what_cannot_be_read_is_counted_by_what_it_is():
 @st.composite
 def changed(draw):
     """Return a packet with one byte changed, maybe cut."""
-    packet = bytearray(draw(st.sampled_from([ethernet(FOUR), ethernet(SIX)])))
+    packets = [ethernet(FOUR), ethernet(SIX), *(wrap(FOUR) for _, wrap in TUNNELS.values())]
+    packet = bytearray(draw(st.sampled_from(packets)))
     packet[draw(st.integers(0, len(packet) - 1))] = draw(st.integers(0, 255))
     return bytes(packet[: draw(st.integers(0, len(packet)))])
 
 
 @given(
-    st.sampled_from([0, 1, 12, 101, 108, 113, 276, 105]),
+    st.sampled_from([0, 1, 9, 12, 51, 101, 104, 108, 113, 204, 276, 105]),
     st.lists(st.binary(max_size=120) | changed(), max_size=5),
 )
 def test_every_packet_is_counted_once_whatever_it_holds(link, packets):

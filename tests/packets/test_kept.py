@@ -136,8 +136,10 @@ def test_a_flow_is_limited_by_what_its_sender_waited_for_the_longest(benchctl):
     (entry,) = flow["captures"][0]["findings"]
     waits = entry["directions"][1]["waits"]
     assert flow["limit"]["waits_s"] == {cause: wait["total_s"] for cause, wait in waits.items()}
-    assert flow["limit"]["by"] == "network"
-    (line,) = [one for one in benchctl("show").stdout.splitlines() if "send: network:" in one]
+    assert flow["limit"]["by"] == "receive window"
+    (line,) = [
+        one for one in benchctl("show").stdout.splitlines() if "send: receive window:" in one
+    ]
     said = "the sender waited 1.10 s for the receiver's window, 250 ms for retransmission timeouts"
     assert said in line
     assert said in benchctl("show", "--trials").stdout

@@ -17,6 +17,7 @@ def total(waiting, cause):
 
 def test_a_window_without_room_for_a_segment_is_waited_for():
     waiting = Waiting(0.0, 1, 2001, 0.0, FULL)
+    waiting.round_s = 1.0
     waiting.sent(0.0, 1001, FULL)
     waiting.sent(0.0, 2001, FULL)
     waiting.heard(1.0, 2001, 2001)
@@ -31,6 +32,7 @@ def test_a_window_without_room_for_a_segment_is_waited_for():
 
 def test_a_sender_that_has_all_acknowledged_or_sent_less_than_a_segment_had_nothing_to_send():
     waiting = Waiting(0.0, 1, 90_001, 0.0, FULL)
+    waiting.round_s = 1.0
     waiting.sent(0.0, 1001, FULL)
     waiting.sent(0.0, 1301, 300)
     waiting.heard(1.0, 1301, 90_001)
@@ -43,6 +45,7 @@ def test_a_sender_that_has_all_acknowledged_or_sent_less_than_a_segment_had_noth
 
 def test_the_silence_before_a_retransmission_by_timeout_is_its_own():
     waiting = Waiting(0.0, 1, 90_001, 0.0, FULL)
+    waiting.round_s = 1.0
     waiting.sent(0.0, 1001, FULL)
     waiting.expired(0.4)
     waiting.sent(0.4, 1001, FULL)

@@ -193,6 +193,16 @@ def test_a_trial_lasts_as_long_as_its_flow_that_ends_last(plan):
     assert trial.deadline_s == 20.0
 
 
+@pytest.mark.parametrize(
+    ("keys", "patience_s"),
+    [("", 25.0), ('patience = "40s"', 40.0), ('[run]\npatience = "5s"', 5.0)],
+)
+def test_a_trial_on_a_host_elsewhere_has_the_patience_with_it_besides(plan, keys, patience_s):
+    host = f'[hosts.far]\nssh = "far"\n{keys}\n'
+    (trial,) = plan(host + FLOW + '[defaults]\nfrom = "far"\n')
+    assert trial.deadline_s == trial.duration_s + DEADLINE_SLACK_S + patience_s
+
+
 def test_settings_of_the_lab_are_kept_for_the_point(plan):
     text = FLOW + '[lab]\ntopology = "t.toml"\n[axes]\n"lab.links.core.loss" = ["0%", "2%"]\n'
     made = plan(text + "streams = [1, 2]\n", "lab.links.core.delay=5ms")

@@ -6,6 +6,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from benchctl.errors import ProfileError
+from benchctl.run.condition import Relative
 from benchctl.run.planned import Until
 
 MATRIX = """
@@ -202,6 +203,17 @@ at_most = "2%"
     assert (third.at_least, third.at_most) == (0.0, 0.02)
 
 
+def test_what_must_not_be_worse_is_a_bound_on_the_side_of_its_metric(plan):
+    text = MATRIX.format(order="sequential", repeats=1)
+    for metric in ("throughput_bps", "rtt_s", "loss_ratio"):
+        text += f'[[expect]]\nmetric = "{metric}"\nnot_worse_than = "5%"\n'
+    rate, delay, loss = plan(text + 'of = "expected"\n').expected
+    assert (rate.least, rate.most, rate.proven) == (Relative(0.95, "baseline"), None, True)
+    assert (delay.least, delay.most) == (None, Relative(1.05, "baseline"))
+    # Differences of ratios are in percentage points.
+    assert loss.most == Relative(1, "expected", 0.05)
+
+
 def test_reported_figures_are_read_in_si_units(plan):
     text = """
 [flows.main]
@@ -300,9 +312,9 @@ def test_a_search_begins_with_one_trial_of_each_point_and_repeat_in_the_middle_o
 
 
 def test_set_only_and_repeat_change_a_search(plan):
-    found = plan(SEARCH, "search.rate=10Mbit..20Mbit", "search.most=10")
+    found = plan(SEARCH, "search.rate=10Mbit..20Mbit", "search.most=11")
     assert found.trial(0).plan.point["rate"] == "14.14Mbit"
-    assert found.search.most == 10
+    assert found.search.most == 11
 
 
 def test_an_included_point_is_searched_too(plan):

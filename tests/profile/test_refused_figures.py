@@ -20,7 +20,7 @@ streams = [1, 2, 4]
 ADDED = {
     "expect: no bound": (
         "[[expect]]\nmetric = 'rtt_s'",
-        "11: expect[0]: give at_least, at_most, or both; or within", "",
+        "11: expect[0]: give at_least, at_most, or both; or within, or not_worse_than", "",
     ),
     "expect: an unknown metric": (
         "[[expect]]\nmetric = 'throughput'\nat_least = '1Mbit'",
@@ -57,7 +57,15 @@ ADDED = {
     ),
     "expect: a reference without within": (
         "[[expect]]\nmetric = 'rtt_s'\nat_most = '1s'\nof = 'expected'",
-        "11: expect[0]: of needs within", "",
+        "11: expect[0]: of needs within or not_worse_than", "",
+    ),
+    "expect: not_worse_than beside a bound": (
+        "[[expect]]\nmetric = 'rtt_s'\nat_most = '1s'\nnot_worse_than = '5%'",
+        "11: expect[0]: not_worse_than excludes at_least, at_most and within", "",
+    ),
+    "expect: not_worse_than of a metric without a worse": (
+        "[[expect]]\nmetric = 'cwnd_bytes'\nnot_worse_than = '5%'",
+        "13: expect[0].not_worse_than: neither higher nor lower cwnd_bytes is worse", "take within",
     ),
     "expect: within beside a bound": (
         "[[expect]]\nmetric = 'rtt_s'\nat_most = '1s'\nwithin = '10%'",
@@ -65,7 +73,7 @@ ADDED = {
     ),
     "expect: events of a metric": (
         "[[expect]]\nmetric = 'rtt_s'\nevents = 'no drop'",
-        "11: expect[0]: events exclude metric, at_least, at_most and within", "",
+        "11: expect[0]: events exclude metric, bounds, within and not_worse_than", "",
     ),
     "expect: an unknown event": (
         "[[expect]]\nevents = 'no drp'",

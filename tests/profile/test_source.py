@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchctl.errors import ProfileError
-from benchctl.toml.source import dotted, merge, parse_toml, read_toml
+from benchctl.profile.find import find_profile
+from benchctl.toml.source import STDIN, dotted, merge, parse_toml, read_toml
 
 TEXT = '''\
 title = "a"   # [not.a.table]
@@ -180,8 +181,18 @@ def test_the_line_of_every_key_and_item_is_known_whatever_the_layout(data):
 
 
 def test_toml_that_is_nested_too_deeply_is_refused():
-    with pytest.raises(ProfileError, match=r"^p\.toml:1: invalid TOML: nested too deeply$"):
-        parse_toml("a = " + "[" * 100_000 + "]" * 100_000, Path("p.toml"))
+    text = "a = ['[[', 2]\n# [[[\nb = 1\nc = " + "[" * 100_000 + "\n" + "]" * 100_000
+    with pytest.raises(ProfileError, match=r"^p\.toml:4: invalid TOML: nested too deeply$"):
+        parse_toml(text, Path("p.toml"))
+
+
+def test_a_pipe_is_read_as_stdin(tmp_path):
+    pipe = tmp_path / "p.toml"
+    os.mkfifo(pipe)
+    with ThreadPoolExecutor() as pool:
+        pool.submit(pipe.write_text, "title = 1\n")
+        source = read_toml(find_profile(str(pipe)))
+    assert (source.path, source.data) == (STDIN, {"title": 1})
 
 
 def test_a_number_of_thousands_of_digits_is_refused():

@@ -55,7 +55,7 @@ def test_the_screen_says_which_host_died_while_the_others_are_measured(lab, mesh
     store = Path(mesh.store)
 
     def failures(shown):
-        return re.findall(r"✗ trial (\d+) failed: bulk: host (\w+): ", shown)
+        return re.findall(r"✗ trial (\d+) failed: (?:bulk: )?host (\w+): ", shown)
 
     async def ended(pilot):
         # The last trial is one with the host that died.

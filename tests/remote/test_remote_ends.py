@@ -16,7 +16,9 @@ pytestmark = NEEDS
 HOSTS = ("paris", "tokyo")
 SEED = 20261122
 # So long that only its end by force is seen.
-LONG = MAIN.replace('duration = "1s"', 'duration = "10min"') + "[run]\nattempts = 1\n"
+LONG = (
+    MAIN.replace('duration = "1s"', 'duration = "10min"') + "[run]\nattempts = 1\npatience = '3s'\n"
+)
 
 
 def nothing_is_left(lab, *hosts):

@@ -25,7 +25,10 @@ IPERF3 = MAIN.replace("simpleperf", "iperf3").replace("100ms", "1s")
 MESH = IPERF3.replace('from = "paris"\nto = "tokyo"\n', "capture = true\n")
 MESH += '[axes]\npair = { mesh = ["paris", "tokyo"] }\n'
 BACK = IPERF3.replace('from = "paris"\nto = "tokyo"', 'from = "tokyo"\nto = "paris"')
-LONG = IPERF3.replace('duration = "1s"', 'duration = "10min"') + "[run]\nattempts = 1\n"
+LONG = (
+    IPERF3.replace('duration = "1s"', 'duration = "10min"')
+    + "[run]\nattempts = 1\npatience = '3s'\n"
+)
 HOSTS = ("paris", "tokyo")
 
 

@@ -74,7 +74,9 @@ def test_one_end_says_what_its_sender_waited_for_and_what_closed_its_window(one_
     )
     assert waited == (
         "  Of 3.74 s, 10.0.0.2:80 waited 1.10 s for the receiver's window, 250 ms for"
-        " retransmission timeouts and 1.30 s for the network, and had nothing to send for 1.08 s."
+        " retransmission timeouts, 250 ms for the network and 1.05 s for what is not seen to be the"
+        " network (paced, a full send buffer, or a control like BBR), and had nothing to send for"
+        " 1.08 s."
     )
     assert rest == [
         "  request: GET /big.iso HTTP/1.1",

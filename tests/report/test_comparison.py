@@ -9,6 +9,7 @@ from benchctl.report.comparison import (
     compare_reports,
     comparison_table,
     explanation,
+    full_verdict,
     interval,
     signed,
     verdict_text,
@@ -72,6 +73,17 @@ def test_a_figure_that_one_run_lacks_is_only_in_the_other():
     assert verdict_text(replace(one(verdict=Verdict.FEW), b=(), **nothing)) == "only in A"
     assert verdict_text(replace(one(verdict=Verdict.FEW), a=(), **nothing), "D") == "only in D"
     assert verdict_text(one(verdict=Verdict.BETTER)) == "better"
+
+
+def test_a_verdict_that_is_not_certain_says_why():
+    two = replace(one(verdict=Verdict.APART), a=(1.0, 1.1), b=(2.0, 2.1))
+    assert full_verdict(two) == "apart, but not certain among 8 figures with 2 repeats"
+    uneven = replace(two, family=1, b=(1.0,))
+    assert full_verdict(uneven) == "apart, but not certain with 1 and 2 repeats"
+    varying = one(verdict=Verdict.VARYING, disturbed=0.1)
+    assert full_verdict(varying) == "too few repeats for figures that vary like these"
+    assert "about 10 % of the trials may be disturbed" in explanation([varying, one()])[1]
+    assert comparison_table([varying]).rows[0][-1] == full_verdict(varying)
 
 
 def test_the_main_metrics_come_first_and_what_throughput_says_is_left_out():

@@ -4,11 +4,9 @@ import pytest
 from msgspec.structs import replace
 from report.sample_report import BEGIN, ONE, REPORT, RUN, TWO, flow, trial
 
-from benchctl.analysis.results import TrialReport
-from benchctl.metrics import Direction
 from benchctl.report.counters import counter_lines, counters_text, doubts
-from benchctl.run.planned import LabSettings, PlannedFlow
-from benchctl.run.record import CpuUse, HostCounters, InterfaceCounters
+from benchctl.run.planned import LabSettings
+from benchctl.run.record import CpuUse, Figure, HostCounters, InterfaceCounters
 
 IDLE = CpuUse(4, 0.1, 2, 0.31, 0.05, 0.0)
 BUSY = CpuUse(4, 0.4, 1, 0.984, 0.412, 0.0)
@@ -21,10 +19,14 @@ FINE = HostCounters(2.1, {"eth0": ETH0}, COUNTS, IDLE)
 DEAF = replace(FINE, counts={**COUNTS, "udp_receive_buffer_errors": 1234})
 
 
-def of(position, counters, point=ONE, to="paris"):
-    planned = PlannedFlow("bulk", "iperf3", "local", to, None, Direction.SEND, 0.0, {})
-    one = trial(position, 1, point, BEGIN, [flow("bulk")], counters=counters)
-    return TrialReport(replace(one.trial, flows=(planned,)), one.flows)
+FAST = {("send", "throughput_bps"): Figure(9e9, "tool")}
+
+
+def of(position, counters, point=ONE, to="paris", figures=FAST, **columns):
+    one = flow("bulk")
+    measured = replace(one.flow, target=to, **columns)
+    return trial(position, 1, point, BEGIN, [replace(one, flow=measured, told=figures)],
+                 counters=counters)  # fmt: skip
 
 
 def lines(*trials, run=RUN):
@@ -94,10 +96,32 @@ def test_hosts_of_a_lab_share_one_machine(in_lab):
     crowded = replace(FINE, cpu=BUSY, counts={"softnet_dropped": 5})
     lab = LabSettings("", "", None, verify=False) if in_lab else None
     run = replace(RUN, settings=replace(RUN.settings, lab=lab))
-    found = doubts(of(0, {"a": crowded, "b": crowded}).trial, run)
+    found = doubts(of(0, {"a": crowded, "b": crowded}, to="b", source="a"), run)
     hosts = ["this machine"] if in_lab else ["a", "b"]
     assert [(one.host, one.reason) for one in found] == [
         (host, reason) for host in hosts for reason in ("queues", "busy")
     ]
     assert found[0].text.startswith(f"{hosts[0]} dropped 5 packets at full input queues")
     assert f": core 1 of {hosts[0]} 98.4 % busy" in f": {found[1].text}"
+
+
+@pytest.mark.parametrize(
+    ("figures", "columns", "named"),
+    [
+        (FAST, {}, True),
+        # An idle ping, and a trial that moved nothing.
+        ({("round-trip", "rtt_s"): Figure(0.02, "tool")}, {}, False),
+        ({("send", "throughput_bps"): Figure(0.0, "tool")}, {}, False),
+        # It had all that it asked for, and all that the link has.
+        (FAST, {"requested": {"rate": 9e9}}, False),
+        (FAST, {"expected": {"send": {"throughput_bps": 9.1e9}}}, False),
+    ],
+)
+def test_a_busy_core_is_named_where_it_can_have_limited_a_flow(figures, columns, named):
+    busy = replace(FINE, cpu=BUSY)
+    assert bool(lines(of(0, {"paris": busy}, figures=figures, **columns))) is named
+
+
+def test_a_busy_host_is_no_matter_of_flows_between_others():
+    busy = replace(FINE, cpu=BUSY)
+    assert lines(of(0, {"tokyo": busy})) == []

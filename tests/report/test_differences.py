@@ -75,6 +75,8 @@ def compared(metric, a, b, verdict):
         ("throughput_bps worse by 5%", compared("throughput_bps", 100, 94, Verdict.WORSE), True),
         ("throughput_bps worse by 5%", compared("throughput_bps", 100, 96, Verdict.WORSE), False),
         ("throughput_bps worse by 5%", compared("throughput_bps", 100, 90, Verdict.SAME), False),
+        ("throughput_bps worse by 5%", compared("throughput_bps", 100, 9, Verdict.APART), False),
+        ("throughput_bps worse by 5%", compared("throughput_bps", 100, 9, Verdict.VARYING), False),
         ("throughput_bps better by 5%", compared("throughput_bps", 100, 90, Verdict.WORSE), False),
         ("loss_ratio worse by 1%", compared("loss_ratio", 0.0, 0.02, Verdict.WORSE), True),
         ("loss_ratio worse by 1%", compared("loss_ratio", 0.001, 0.002, Verdict.WORSE), False),

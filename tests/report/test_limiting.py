@@ -9,12 +9,15 @@ from benchctl.report.limiting import limit_lines
 from benchctl.report.report import report_of
 from benchctl.run.record import Figure
 
+LOSSY = {"throughput_bps": 10.7e6, "tcp_rtt_s": 0.0102, "bytes_sent": 1448 * 9860,
+         "retransmits": 140}  # fmt: skip
+
 
 def run_of(figures, trials=TRIALS[:1], **flow):
     found = {("send", metric): Figure(value, "tool") for metric, value in figures.items()}
     return report_of(RUN, [
         replace(one, flows=[replace(one.flows[0], flow=replace(one.flows[0].flow, **flow),
-                                    figures=found)])
+                                    told=found)])
         for one in trials
     ])  # fmt: skip
 
@@ -58,6 +61,46 @@ def run_of(figures, trials=TRIALS[:1], **flow):
             {"throughput_bps": 14e6, "sent_bps": 14e6, "loss_ratio": 0.0, "cpu_client_ratio": 0.9},
             {"requested": {"protocol": "udp", "rate": 20e6}},
             "sender: 14.0 Mbit/s of 20.0 Mbit/s measured, with 90 % of a core",
+        ),
+        (
+            {"throughput_bps": 15e6, "sent_bps": 20e6, "loss_ratio": 0.24, "packets_lost": 170.0,
+             "receiver_drops": 167.0},
+            {"requested": {"protocol": "udp", "rate": 20e6}},
+            "receiver: 167 of 170 lost datagrams were dropped at the full socket of the receiving"
+            " host, 3 were lost on the way",
+        ),
+        (
+            {"throughput_bps": 15e6, "sent_bps": 20e6, "loss_ratio": 0.24, "packets_lost": 170.0,
+             "receiver_drops": 7.0},
+            {"requested": {"protocol": "udp", "rate": 20e6}, "expected": {}},
+            "bottleneck: 24 % were lost: 163 on the way, 7 at the full socket of the receiving"
+            " host",
+        ),
+        (
+            LOSSY | {"loss_events_least": 100, "loss_events_most": 100}, {"expected": {}},
+            "loss: 100 loss events, 1 % of the segments, allow Reno 9.49 Mbit/s (Padhye) to"
+            " 13.9 Mbit/s (Mathis), and 10.7 Mbit/s measured",
+        ),
+        (
+            LOSSY | {"loss_events_least": 4, "loss_events_most": 100}, {"expected": {}},
+            "not known: 10.7 Mbit/s measured; loss may be why: 4 to 100 loss events allow Reno"
+            " 9.49 Mbit/s (Padhye) to 69.5 Mbit/s (Mathis)",
+        ),
+        (
+            LOSSY | {"loss_events_least": 1, "loss_events_most": 1}, {"expected": {}},
+            "not known: 10.7 Mbit/s measured; its loss does not explain it: 1 loss event, 0.01 % of"
+            " the segments, allows Reno 138 Mbit/s (Padhye) to 139 Mbit/s (Mathis)",
+        ),
+        (
+            LOSSY | {"loss_events_least": 100, "loss_events_most": 100},
+            {"expected": {}, "effective": {"congestion_control": "bbr"}},
+            "not known: 10.7 Mbit/s measured; no model says what 1.42 % of segments sent again make"
+            " of its congestion control",
+        ),
+        (
+            LOSSY, {"expected": {}},
+            "not known: 10.7 Mbit/s measured; how many loss events 1.42 % of segments sent again"
+            " were is not known",
         ),
     ],
 )  # fmt: skip

@@ -4,11 +4,13 @@ import io
 
 import pytest
 from msgspec.structs import replace
+from report import sample_report
 from store.store_support import NOW, new_run
 
 from benchctl.report.progress import LiveNarrator
 from benchctl.report.terminal import shows_progress
-from benchctl.store.follow import RunResumed, TrialEnded, TrialStarted
+from benchctl.run.status import Status
+from benchctl.store.follow import FlowEnded, FlowStarted, RunResumed, TrialEnded, TrialStarted
 from benchctl.store.read import Reader
 
 TRIALS = 5
@@ -28,7 +30,7 @@ class Watched:
         )
 
     def trial(self, begins, ends):
-        """Let a trial begin and end at seconds after the start of the run."""
+        """Let a trial begin and end at seconds after the start of the run; returns it."""
         trial = replace(
             self._trial,
             started_time=begins and NOW + begins,
@@ -39,6 +41,7 @@ class Watched:
             self.left -= 1
             self.now = NOW + ends
             self.narrator.tell(TrialEnded(trial))
+        return trial
 
     def drawn(self):
         """Draw once, and return what was written for it."""
@@ -70,6 +73,17 @@ def test_before_the_first_end_the_time_left_is_the_plan(watch):
     assert watched.narrator.time_left() == "5 s left"
     watched.trial(0.5, None)
     watched.now = NOW + 1.6
+    assert watched.narrator.time_left() == "4 s left"
+
+
+def test_a_trial_whose_attempt_failed_takes_its_whole_time_again(watch):
+    watched = watch()
+    trial, flow = watched.trial(0.5, None), sample_report.flow("main", Status.FAILED).flow
+    watched.narrator.tell(FlowEnded(trial, flow, {}))
+    watched.now = NOW + 20
+    assert watched.narrator.time_left() == "5 s left"
+    watched.narrator.tell(FlowStarted(replace(trial, started_time=watched.now), flow))
+    watched.now += 0.6
     assert watched.narrator.time_left() == "4 s left"
 
 

@@ -4,10 +4,14 @@ from contextlib import closing
 
 import pytest
 from msgspec.structs import replace
-from report.sample_report import ONE, RUN, TRIALS, TWO
+from report.sample_report import ONE, RUN, TRIALS, TWO, Stored
 from store.store_support import measured_run
 
+from benchctl.analysis.held import held
+from benchctl.analysis.laws import Terms
 from benchctl.analysis.outcomes import Answer
+from benchctl.report.entries import report_entry
+from benchctl.report.exports.csv import export as csv_of
 from benchctl.report.pivot import pivot
 from benchctl.report.remarks import remarks
 from benchctl.report.report import read_report, report_of
@@ -24,7 +28,7 @@ def measured(trial, metric, *values, **flow):
         replace(
             one,
             flow=replace(one.flow, **flow),
-            figures={(one.flow.direction, metric): Figure(value, "tool")},
+            told={(one.flow.direction, metric): Figure(value, "tool")},
         )
         for one, value in zip(trial.flows, values, strict=False)
     ]
@@ -126,6 +130,18 @@ def test_it_is_said_after_what_time_flows_were_fair():
     assert "fair" not in _said([TRIALS[0]]).replace("fairness", "")
 
 
+@pytest.mark.parametrize(("left_out", "said"), [(0.3, True), (None, False)])
+def test_an_expected_rate_that_leaves_loss_out_says_so(left_out, said):
+    theory = {"throughput_bps": 95.6e6, **({"loss_left_out_ratio": left_out} if left_out else {})}
+    one = measured(TRIALS[0], "throughput_bps", 23.5e3)
+    flows = [replace(f, flow=replace(f.flow, expected={"send": theory})) for f in one.flows[:1]]
+    line = (
+        "1 expected rate of TCP leaves out the random loss of the links (up to 30 %): no model"
+        " holds for it"
+    )
+    assert (line in remarks(report_of(RUN, [replace(one, flows=flows)]))) is said
+
+
 def _said(trials):
     return "\n".join(remarks(report_of(RUN, trials)))
 
@@ -144,3 +160,62 @@ def test_a_drift_over_the_run_is_said_once_with_its_size():
     assert "throughput of bulk send falls by 2" in line
     assert [(one.metric, one.is_seen) for one in report.drifts] == [("throughput_bps", True)]
     assert "order of trials" not in _said(trials[:4])
+
+
+IMPOSSIBLE = {"packets_sent": 739.0, "packets_received": 834.0, "loss_ratio": 0.01}
+
+
+def counted(trial, repeat, **figures):
+    """Return a repeat of a trial whose first flow has these figures, held against the laws."""
+    one = trial.flows[0]
+    told = {(one.flow.direction, name): Figure(value, "tool") for name, value in figures.items()}
+    flows = [replace(one, told=held(told, Terms()))]
+    return replace(trial, trial=replace(trial.trial, repeat=repeat), flows=flows)
+
+
+def test_a_figure_that_cannot_be_counts_in_no_mean_and_is_marked():
+    good = counted(TRIALS[0], 1, packets_sent=739, packets_received=738, loss_ratio=0.02)
+    report = report_of(RUN, [good, counted(TRIALS[0], 2, **IMPOSSIBLE)])
+    (loss,) = (row for row in report.summary if row.metric == "loss_ratio")
+    assert loss.values == [0.02]
+    assert [(row.metric, row.values) for row in report.broken if row.metric == "loss_ratio"] == [
+        ("loss_ratio", [0.01])
+    ]
+    (cell,) = pivot(report).rows[0][-1:]
+    assert cell == "2 % !"
+    (line,) = (line for line in remarks(report) if "cannot be" in line)
+    assert "received 834 of 739 sent" in line
+    assert "count nowhere" in line
+    entry = report_entry(report)
+    assert entry["trials"][1]["flows"][0]["broken"]["loss_ratio"] == {
+        "law": "packets add up", "words": "received 834 of 739 sent", "rejected": None,
+    }  # fmt: skip
+    assert [one["broken"] for one in entry["summary"] if one["metric"] == "loss_ratio"] == [1]
+
+
+def test_what_cannot_be_in_any_repeat_is_shown_and_decides_nothing():
+    settings = replace(RUN.settings, expect=(Expectation("loss_ratio", at_most=0.05),))
+    run = replace(RUN, settings=settings)
+    report = report_of(run, [counted(TRIALS[0], 1, **IMPOSSIBLE)])
+    assert not [row for row in report.summary if row.metric == "loss_ratio"]
+    assert pivot(report).rows[0][-1] == "1 % !"
+    (outcome,) = report.outcomes
+    assert (outcome.answer, outcome.met) == (Answer.UNDECIDED, None)
+    assert outcome.why == "cannot be: received 834 of 739 sent"
+    assert outcome.fails(strict=True)
+    assert not outcome.fails()
+    rows = [line.split(",") for line in csv_of(Stored(report))]
+    place = rows[0].index("metric")
+    (row,) = (row for row in rows if row[place] == "loss_ratio")
+    assert (row[place + 1], row[-1].strip()) == ("0", "1")
+
+
+def test_a_figure_that_is_known_in_coarse_steps_says_so():
+    figure = Figure(1.05e6, "tool", resolution=8 * 131072 / 3)
+    one = TRIALS[0].flows[0]
+    flows = [replace(one, told={(one.flow.direction, "throughput_bps"): figure})]
+    report = report_of(RUN, [replace(TRIALS[0], flows=flows)])
+    assert ": known in steps of 350 kbit/s (33.3 %)" in "".join(remarks(report))
+    fine = replace(figure, resolution=5e4)
+    flows = [replace(one, told={(one.flow.direction, "throughput_bps"): fine})]
+    assert "steps" not in "".join(remarks(report_of(RUN, [replace(TRIALS[0], flows=flows)])))

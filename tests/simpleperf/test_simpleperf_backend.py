@@ -42,7 +42,7 @@ PLAIN_TCP = BACKEND.parameters()
 
 
 def flow(direction=Direction.SEND, address="127.0.0.1", port=8088, **params):
-    return Flow(BACKEND.parameters(**params), direction, address, port, Tool("2.0.0"), True)
+    return Flow(BACKEND.parameters(**params), direction, address, port, Tool("2.1.0"), True)
 
 
 def settings_asked(the_flow):
@@ -177,7 +177,7 @@ def test_any_number_is_written_so_that_the_tool_reads_it_again(rate, duration):
 def test_the_tool_is_found_and_tells_its_version():
     probe = BACKEND.probe(Role.CLIENT)
     done = subprocess.run(probe.argv, capture_output=True, text=True, check=True)
-    assert BACKEND.read_probe(Role.CLIENT, done.returncode, done.stdout) == Tool("2.0.0")
+    assert BACKEND.read_probe(Role.CLIENT, done.returncode, done.stdout) == Tool("2.1.0")
     with pytest.raises(ValueError, match="ended with 1"):
         BACKEND.read_probe(Role.CLIENT, 1, "no module")
 

@@ -3,11 +3,13 @@
 import socket
 import struct
 import threading
+from contextlib import contextmanager
 
 import pytest
-from waiting import DEADLINE_S
+from waiting import DEADLINE_S, wait_until
 
 from benchctl_simpleperf.simpleperf.datagrams import HEADER, SECOND_0
+from benchctl_simpleperf.simpleperf.intervals import SECOND_NS
 from benchctl_simpleperf.simpleperf.measurement import Measurement
 from benchctl_simpleperf.simpleperf.pacing import Pacer
 from benchctl_simpleperf.simpleperf.settings import MeasurementSettings
@@ -21,9 +23,9 @@ UDP = MeasurementSettings()._replace(
 )
 
 
-@pytest.fixture
-def pair():
-    """Two UDP sockets of loopback that are connected to each other."""
+@contextmanager
+def connected():
+    """Yield two UDP sockets of loopback that are connected to each other."""
     with (
         socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as near,
         socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as far,
@@ -35,24 +37,58 @@ def pair():
         yield near, far
 
 
+@pytest.fixture
+def pair():
+    with connected() as both:
+        yield both
+
+
 def datagram(number, stamp_ns):
     return HEADER.pack(number, stamp_ns) + bytes(LENGTH - HEADER.size)
 
 
-def received(pair, datagrams, packets, omitted, **asked):
+def received(pair, datagrams, packets, omitted, lasted_s=None, **asked):
     """Let a receiver have datagrams and then the sender's counts; returns its rows and figures."""
     near, far = pair
+    with receiving([near], asked) as (side, end):
+        for data in datagrams:
+            far.send(data)
+        figures = end([packets], None if omitted is None else [omitted], lasted_s)
+    return list(side.rows), {**figures, **figures["streams"][0]}
+
+
+@contextmanager
+def receiving(socks, asked):
+    """Yield a receiver, and what ends it with the sender's counts and returns its figures."""
     over = threading.Event()
     settings = UDP._replace(**{"duration_s": 30.0, "omit_s": 10.0, **asked})
-    side = Side(False, [near.dup()], settings, 30.0, lambda: over.set() if side.over else None)
+    streams = [sock.dup() for sock in socks]
+    side = Side(False, streams, settings, 30.0, lambda: over.set() if side.over else None)
+    for stream in side._streams:
+        stream._made_ns -= 100 * SECOND_NS  # Its sender had time to send all of this.
+
+    def end(packets, omitted, lasted_s):
+        side.expect(packets, omitted, lasted_s)
+        assert over.wait(DEADLINE_S)
+        return side.figures()
+
     side.start()
-    for data in datagrams:
-        far.send(data)
-    side.expect([packets], None if omitted is None else [omitted])
-    assert over.wait(DEADLINE_S)
-    figures = side.figures()
+    yield side, end
     side.close()
-    return list(side.rows), figures["streams"][0]
+
+
+def at(second):
+    """Return the stamp of what leaves at a second."""
+    return SECOND_0 + round(second * SECOND_NS)
+
+
+def assert_covered(rows, until_s):
+    """Check that a stream's measured intervals cover its time, without a gap."""
+    measured = [row for row in rows if row.start_s >= 0]
+    ends = [row.end_s for row in measured]
+    assert [row.start_s for row in measured] == [0, *ends[:-1]]
+    assert ends == sorted(set(ends))
+    assert ends[-1] == until_s
 
 
 def test_a_receiver_measures_what_was_sent_from_the_senders_second_0_on(pair):
@@ -60,7 +96,7 @@ def test_a_receiver_measures_what_was_sent_from_the_senders_second_0_on(pair):
     numbers = [number for number in range(100) if number % 3]
     numbers[40], numbers[41] = numbers[41], numbers[40]
     stamped = [datagram(number, SECOND_0 + (number - 40) * 10**6) for number in numbers]
-    rows, figures = received(pair, [*stamped, stamped[50]], 100, 40)
+    rows, figures = received(pair, [*stamped, stamped[50]], 100, 40, 0.06)
     measured = [number for number in numbers if number >= 40]
     assert figures["packets_received"] == len(measured) == 40
     assert figures["packets_lost"] == 60 - len(measured)
@@ -75,25 +111,98 @@ def test_a_receiver_measures_what_was_sent_from_the_senders_second_0_on(pair):
 def test_a_late_datagram_of_the_omitted_part_counts_nowhere(pair):
     stamps = {number: SECOND_0 + (number - 2) * 10**6 for number in range(5)}
     order = [0, 2, 1, 3, 4]
-    _, figures = received(pair, [datagram(number, stamps[number]) for number in order], 5, 2)
+    _, figures = received(pair, [datagram(number, stamps[number]) for number in order], 5, 2, 0.003)
     assert (figures["packets_received"], figures["packets_lost"]) == (3, 0)
     assert (figures["packets_reordered"], figures["packets_duplicated"]) == (0, 0)
 
 
 def test_when_nothing_of_the_measured_part_comes_all_of_it_is_lost(pair):
-    _, figures = received(pair, [datagram(0, SECOND_0 - 10**6)], 5, 1)
+    _, figures = received(pair, [datagram(0, SECOND_0 - 10**6)], 5, 1, 0.004)
     assert (figures["packets_received"], figures["packets_lost"]) == (0, 4)
 
 
 def test_a_sender_that_ends_within_the_omitted_part_has_lost_nothing(pair):
-    _, figures = received(pair, [datagram(0, SECOND_0 - 10**6)], 3, 3)
+    _, figures = received(pair, [datagram(0, SECOND_0 - 10**6)], 3, 3, 0.0)
     assert (figures["packets_received"], figures["packets_lost"]) == (0, 0)
+
+
+@pytest.mark.parametrize("omit_s", [0.0, 0.5])
+def test_a_receiver_measures_for_as_long_as_its_sender_however_few_datagrams_come(pair, omit_s):
+    stamps = [at(second) for second in (-0.4, 0.2, 0.7)[omit_s == 0 :]]
+    rows, figures = received(
+        pair, [datagram(*one) for one in enumerate(stamps)], len(stamps), int(omit_s > 0), 1.0,
+        omit_s=omit_s, duration_s=1.0,
+    )  # fmt: skip
+    assert figures["duration_s"] == 1.0
+    assert figures["packets_received"] == 2
+    assert figures["effective"]["timed_by"] == "sender"
+    assert_covered(rows, 1.0)
+
+
+def test_a_path_that_comes_back_late_was_lossy_and_not_fast(pair):
+    datagrams = [datagram(number, at(second)) for number, second in ((0, -1.5), (9, 2.2))]
+    rows, figures = received(pair, datagrams, 12, 3, 4.0, omit_s=2.0, duration_s=4.0)
+    assert figures["duration_s"] == 4.0
+    assert (figures["packets_received"], figures["packets_lost"]) == (1, 8)
+    assert_covered(rows, 4.0)
+
+
+@pytest.mark.parametrize("omit_s", [0.0, 2.0])
+@pytest.mark.parametrize("before", [0, 1])
+def test_a_path_that_loses_all_of_it_has_a_rate_of_0_for_the_whole_time(pair, omit_s, before):
+    before = before if omit_s else 0
+    datagrams = [datagram(number, at(-0.7)) for number in range(before)]
+    omitted = 3 if omit_s else 0
+    rows, figures = received(pair, datagrams, 8, omitted, 4.0, omit_s=omit_s, duration_s=4.0)
+    assert figures["duration_s"] == 4.0
+    assert (figures["packets_received"], figures["packets_lost"]) == (0, 8 - omitted)
+    assert_covered(rows, 4.0)
+    assert rows[-1].metrics["packets_lost"] == 8 - omitted
+    assert not {"jitter_rfc3550_s", "pdv_p95_p50_s"} & figures.keys()
+
+
+def test_what_a_queue_holds_at_the_end_takes_its_time(pair):
+    # One of second 0.1 arrives with one of second 0.9: the queue was shorter by 0.8 s before.
+    datagrams = [datagram(0, at(0.9)), datagram(1, at(0.1))]
+    _, figures = received(pair, datagrams, 2, 0, 1.0, omit_s=0.0, duration_s=1.0)
+    assert figures["duration_s"] == 1.0
+    datagrams = [datagram(0, at(0.9)), datagram(1, at(0.1))]
+    _, figures = received(pair, datagrams, 2, 0, 0.1, omit_s=0.0, duration_s=1.0)
+    assert figures["duration_s"] == pytest.approx(0.9, abs=0.1)
+
+
+def test_no_stream_counts_what_another_has_not_omitted_yet():
+    asked = {"omit_s": 1.0, "duration_s": 5.0}
+    with (
+        connected() as one,
+        connected() as other,
+        receiving([one[0], other[0]], asked) as (side, end),
+    ):
+        for number, second in enumerate((-0.5, 3.0)):
+            one[1].send(datagram(number, at(second)))
+        wait_until(lambda: side.moved_bytes == 2 * LENGTH)
+        for number, second in enumerate((-0.9, -0.6, -0.3, 0.0, 0.3)):
+            other[1].send(datagram(number, at(second)))
+        figures = end([2, 8], [1, 3], 5.0)
+    counts = [(one["packets_received"], one["packets_lost"]) for one in figures["streams"]]
+    assert counts == [(1, 0), (2, 3)]
+
+
+@pytest.mark.parametrize("second", [-(10**9), 10**9])
+def test_impossible_times_of_a_sender_are_limited_to_what_is_possible(pair, second):
+    rows, figures = received(
+        pair, [datagram(0, at(second))], 1, 0, 1e18, omit_s=0.0, duration_s=None,
+        total_bytes=1 << 50,
+    )  # fmt: skip
+    assert figures["duration_s"] <= 101
+    assert len(rows) <= 1020
 
 
 def test_an_older_sender_is_measured_by_the_receivers_clock(pair):
     _, figures = received(pair, [datagram(number, number) for number in (0, 1, 3)], 4, None,
                           omit_s=0.0)  # fmt: skip
     assert (figures["packets_received"], figures["packets_lost"]) == (3, 1)
+    assert figures["effective"]["timed_by"] == "arrivals"
 
 
 class Wire:
@@ -139,6 +248,18 @@ def test_the_stamps_tell_the_omitted_part_as_the_sender_counts_it():
     omitted = [number for number, stamp_ns in heads if stamp_ns < SECOND_0]
     assert len(omitted) == sender.omitted_packets
     assert measurement.totals.streams[0]["packets_sent"] == len(heads) - len(omitted)
+
+
+def test_a_slow_sender_measures_as_long_as_was_asked():
+    # A datagram of 100 bytes each 0.8 s.
+    settings = UDP._replace(rate_bps=1000, omit_s=0.05, duration_s=0.1)
+    timeline = Timeline(settings.schedule())
+    sender = UdpSender(0, timeline, Wire(), settings, {})
+    measurement = Measurement([sender], timeline, lambda: None, drain_s=30.0)
+    measurement.start()
+    measurement.join(DEADLINE_S)
+    assert measurement.totals.duration_s == 0.1
+    assert measurement.totals.streams[0]["packets_sent"] == 0
 
 
 def test_a_datagrams_head_is_its_number_and_its_stamp():

@@ -11,7 +11,13 @@ from hypothesis import strategies as st
 from memory import at_most
 from simpleperf.simpleperf_harness import FEWER, REPEATABLE
 
-from benchctl_simpleperf.simpleperf.datagrams import SECOND_0, Arrivals, Train, row_of
+from benchctl_simpleperf.simpleperf.datagrams import (
+    SECOND_0,
+    Arrivals,
+    Reception,
+    Train,
+    row_of,
+)
 from benchctl_simpleperf.simpleperf.intervals import (
     SECOND_NS,
     Schedule,
@@ -162,29 +168,46 @@ def test_loss_order_and_duplicates_are_counted_as_if_all_numbers_were_known(numb
     for number in numbers:
         arrivals.train(number, 1, 0, 0)
     assert counted(arrivals) == seen(numbers)
-    arrivals.end(sent)
+    arrivals.end(0, sent)
     assert counted(arrivals) == seen(numbers, sent)
 
 
 @REPEATABLE
-@given(st.lists(st.integers(0, 40), max_size=80), st.integers(0, 20), st.integers(0, 40))
-def test_the_measured_part_counts_the_same_datagrams_at_both_ends(numbers, omitted, more):
-    arrivals, before = Arrivals(), None
+@given(
+    st.lists(st.integers(0, 40), max_size=80), st.integers(0, 20), st.integers(0, 40),
+    st.integers(0, 81),
+)  # fmt: skip
+def test_the_measured_part_counts_the_same_datagrams_at_both_ends(numbers, omitted, more, over):
+    """Lost, late, doubled or out of order, and wherever the receiver's omitted part is over."""
+    reception = Reception(omits=True)
     sent = max([omitted, *numbers], default=0) + 1 + more
-    for number in numbers:
-        if number >= omitted and before is None:
-            before = counted(arrivals)
-            arrivals.measure(number)
-        arrivals.train(number, 1, SECOND_0 + number - omitted, 0)
-    if before is None:
-        before = counted(arrivals)
-        arrivals.measure(omitted)
-    arrivals.end(sent, omitted)
-    received, lost, _, duplicates = map(int.__sub__, counted(arrivals), before)
-    measured = [number for number in numbers if number >= omitted]
-    assert received == len(set(measured))
+    before = dict.fromkeys(reception.counts, 0)
+    for at, number in enumerate([*numbers, None]):
+        if at == min(over, len(numbers)):
+            before = reception.counts
+            reception.omit()
+            assert before["packets_received"] <= omitted
+        if number is not None:
+            reception.train(number, 1, SECOND_0 + number - omitted, 0)
+    assert reception.received == len(set(numbers))
+    reception.end(sent, omitted)
+    after = reception.counts
+    received, lost, reordered, duplicates = (after[name] - before[name] for name in after)
+    measured = [number - omitted for number in numbers if number >= omitted]
+    assert (received, lost, reordered, duplicates) == seen(measured, sent - omitted)
     assert received + lost == sent - omitted
-    assert duplicates == len(measured) - len(set(measured))
+
+
+@REPEATABLE
+@given(st.lists(st.integers(0, 40), max_size=80), st.integers(0, 20))
+def test_an_older_sender_has_one_part_and_its_stamps_say_nothing(numbers, over):
+    reception = Reception(omits=False)
+    for at, number in enumerate(numbers):
+        if at == over:
+            reception.omit()
+        reception.train(number, 1, number, 0)
+    reception.end(41, 0)
+    assert tuple(reception.counts.values()) == seen(numbers, 41)
 
 
 @FEWER

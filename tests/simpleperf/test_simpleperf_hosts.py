@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -12,6 +13,12 @@ import pytest
 from simpleperf.simpleperf_harness import COMMAND, client_program, server_program
 from simpleperf.simpleperf_hosts import two_hosts
 from waiting import DEADLINE_S
+
+from benchctl.lab.lab import Lab
+from benchctl.lab.link import Change
+from benchctl.lab.topology import build_topology
+from benchctl.toml.source import parse_toml
+from benchctl_simpleperf.simpleperf.datagrams import SECOND_0
 
 pytestmark = pytest.mark.netns
 
@@ -105,3 +112,120 @@ def test_a_server_stops_sending_to_a_host_that_has_gone_without_a_word(hosts):
             finally:
                 server.run("ip", "neighbour", "del", client.address, "dev", "eth0")
                 measuring.kill()
+
+
+# Prints how many datagrams of the measured part leave a host and come to it, each counted once,
+# when its input closes. A packet socket for all protocols (ETH_P_ALL) sees both.
+COUNT = f"""
+import select, socket, struct, sys
+eye = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(3))
+eye.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 24)
+eye.bind(("eth0", 3))
+print("ready", flush=True)
+seen = {{True: set(), False: set()}}
+while True:
+    ready, _, _ = select.select([eye, sys.stdin], [], [])
+    if eye not in ready:
+        break
+    packet, address = eye.recvfrom(65535)
+    number, stamp = struct.unpack_from("!QQ", packet + bytes(44), 28)
+    if address[1] == 0x0800 and packet[9] == 17 and len(packet) > 100 and stamp >= {SECOND_0}:
+        seen[address[2] == socket.PACKET_OUTGOING].add((packet[20:24], number))
+print(len(seen[True]), len(seen[False]))
+"""
+
+
+@contextmanager
+def counted(node):
+    """Count a host's datagrams in the block; yields a list that has both counts after it."""
+    counts = []
+    with subprocess.Popen(
+        [*node.prefix, sys.executable, "-I", "-c", COUNT],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    ) as counting:  # fmt: skip
+        assert counting.stdout.readline() == "ready\n"
+        yield counts
+        counts += map(int, counting.communicate(timeout=DEADLINE_S)[0].split())
+
+
+@pytest.fixture(scope="module")
+def lab():
+    text = '[hosts]\na = {}\nb = {}\n[links]\nab = { between = ["a", "b"], rate = "10Mbit", '
+    text += 'delay = "10ms", queue = 40 }'
+    with Lab.build(build_topology(parse_toml(text, Path("lab.toml")), {})) as built:
+        yield built
+
+
+def measured(lab, *flags, lost_from_s=None, lost_until_s=None):
+    """Measure from a to b; returns the directions' figures, the intervals, and both ends' counts.
+
+    The way from a to b may lose all packets for a while, in seconds from the start.
+    """
+    client, server = lab.nodes["a"], lab.nodes["b"]
+    # It ends by itself: what starts it on a host of a lab takes no signal for it.
+    flags_there = ("--one-off", "-b", "0.0.0.0", "--max-rate", "unlimited")
+    serving = server_program(*flags_there, command=(*server.prefix, *COMMAND))
+    with serving as (_, port), counted(client) as at_client, counted(server) as at_server:
+        if lost_from_s is not None:
+            start_s = time.time() + 2.0
+            flags += ("--start-at", f"{start_s:.6f}")
+            start_ns = time.monotonic_ns() + round((start_s - time.time()) * 1e9)
+            for at_s, loss_ratio in ((lost_from_s, 1.0), (lost_until_s, 0.0)):
+                at_ns = start_ns + round(at_s * 1e9)
+                lab.change("ab", Change(at_ns=at_ns, loss_ratio=loss_ratio), leaving="a")
+        command = (*client.prefix, *COMMAND)
+        done = client_program(
+            port, "-I", server.address, "-u", "-l", "150", *flags, "--json", command=command
+        )
+    told = json.loads(done.stdout)
+    assert done.returncode == 0, told["error"]
+    assert told["warnings"] == []
+    return told["directions"], told["intervals"], {"send": at_client, "receive": at_server}
+
+
+def assert_true(figures, duration_s, sent, received, intervals):
+    """Check a direction's figures by what packet sockets counted at both ends."""
+    assert figures["packets_sent"] == sent
+    assert figures["packets_received"] == received
+    assert figures["packets_lost"] == sent - received
+    for bits, name in ((received, "throughput_bps"), (sent, "sent_bps")):
+        assert figures[name] == pytest.approx(bits * 150 * 8 / duration_s, rel=0.01)
+    ends = [one["end_s"] for one in intervals if one["stream"] == 0 and one["start_s"] >= 0]
+    assert [one["start_s"] for one in intervals if one["stream"] == 0][-len(ends) :] == [
+        0, *ends[:-1],
+    ]  # fmt: skip
+    counted = sum(one.get("packets_received", 0) for one in intervals if not one["omitted"])
+    assert counted == received
+
+
+@pytest.mark.parametrize("back_s", [1.0, 0.85], ids=["at the end", "before it"])
+def test_a_path_that_loses_the_measured_part_is_lossy(lab, back_s):
+    flags = ("-r", "60000", "-O", "0.4", "-t", "0.6", "-i", "0.1")
+    directions, intervals, counts = measured(
+        lab, *flags, lost_from_s=0.3, lost_until_s=back_s + 0.01
+    )
+    sent, received = counts["send"][0], counts["receive"][1]
+    assert received == 0 if back_s == 1.0 else 0 < received < sent / 2
+    assert_true(directions["send"], 0.6, sent, received, intervals)
+    assert directions["send"]["loss_ratio"] == (sent - received) / sent
+
+
+@pytest.mark.parametrize(("streams", "omit"), [("1", "0"), ("3", "0.15")])
+def test_few_datagrams_have_the_rate_that_was_sent(lab, streams, omit):
+    # A datagram each 0.1 s.
+    flags = ("-r", "12000", "-P", streams, "-O", omit, "-t", "0.5", "-i", "0.25")
+    directions, intervals, counts = measured(lab, *flags)
+    sent = counts["send"][0]
+    assert sent == 5 * int(streams)
+    assert_true(directions["send"], 0.5, sent, counts["receive"][1], intervals)
+
+
+def test_many_streams_both_ways_over_a_short_queue_count_what_was_on_the_wire(lab):
+    flags = ("-r", "60000", "-P", "128", "--both", "-O", "0.3", "-t", "0.4", "-i", "0.1")
+    directions, _, counts = measured(lab, *flags)
+    for near, far in (("send", "receive"), ("receive", "send")):
+        figures = directions[near]
+        assert figures["packets_sent"] == counts[near][0]
+        assert figures["packets_received"] == counts[far][1] - figures["receiver_drops"]
+        assert figures["packets_lost"] == figures["packets_sent"] - figures["packets_received"]
+        assert figures["throughput_bps"] <= figures["sent_bps"]

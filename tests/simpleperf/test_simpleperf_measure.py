@@ -11,10 +11,11 @@ import pytest
 from simpleperf.simpleperf_harness import Notes, Running, idle, running_server
 from waiting import DEADLINE_S, wait_until
 
-from benchctl_simpleperf.simpleperf import control_client
+from benchctl_simpleperf.simpleperf import __version__, control_client
 from benchctl_simpleperf.simpleperf import server as server_module
 from benchctl_simpleperf.simpleperf.protocol import read_preamble
 from benchctl_simpleperf.simpleperf.settings import Limits, MeasurementSettings
+from benchctl_simpleperf.simpleperf.side import Side
 from benchctl_simpleperf.simpleperf.stream import Timeline
 from benchctl_simpleperf.simpleperf.tcp import TcpReceiver
 from benchctl_standalone.errors import Problem
@@ -328,6 +329,22 @@ def test_cpu_of_both_ends_is_told(server):
     cpu = server.measure(duration_s=0.2).results[0]["cpu"]
     assert cpu["client"]["process_ratio"] > 0
     assert cpu["server"]["process_ratio"] > 0
+
+
+@pytest.mark.parametrize("directions", [("send",), ("receive",)])
+def test_over_udp_a_server_that_is_older_is_named_with_what_that_means(
+    server, monkeypatch, directions
+):
+    expect = Side.expect
+    monkeypatch.setattr(
+        Side, "expect", lambda side, packets, omitted, _: expect(side, packets, omitted, None)
+    )
+    notes = server.measure(
+        protocol="udp", directions=directions, total_bytes=10_000, length_bytes=1000, rate_bps=1e7
+    )
+    [warning] = notes.warnings
+    assert warning.startswith(f"the server is simpleperf {__version__}, so the receiver's time")
+    assert only(notes.results[0])["effective"]["timed_by"] == "arrivals"
 
 
 def test_the_server_shows_what_it_saw():

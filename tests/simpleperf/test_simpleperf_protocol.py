@@ -44,7 +44,7 @@ EXAMPLES = {
     "start": {},
     "stop": {},
     "samples": {"direction": "send", "fields": ["bytes_received"], "rows": [[0, 0, 0.0, 0.1, 7]]},
-    "sent": {"direction": "send", "packets": [7], "omitted": [3]},
+    "sent": {"direction": "send", "packets": [7], "omitted": [3], "duration_s": 1.0},
     "result": {
         "directions": {"send": {"duration_s": 1.0, "streams": [{"a": 1}], "effective": {"b": "c"}}},
         "cpu": {"process_ratio": 0.5, "host_ratio": None},
@@ -252,7 +252,7 @@ def test_a_sender_of_an_older_version_leaves_out_what_it_does_not_know():
     [(_, members)] = conversations_in("running")[SERVER].receive(
         encode_message({"type": "sent", "direction": "send", "packets": [7]})
     )
-    assert members == {"direction": "send", "packets": [7], "omitted": None}
+    assert members == {"direction": "send", "packets": [7], "omitted": None, "duration_s": None}
 
 
 # --- preambles -------------------------------------------------------------------------------

@@ -67,6 +67,11 @@ def test_rows_that_do_not_fit_are_refused(members):
         decode_rows(members, True, 8)
 
 
+def test_an_interval_of_an_older_end_that_ends_before_it_begins_is_left_out():
+    members = {"fields": ["bytes_received"], "rows": [[0, 0, 0.03, 0.0, 0], [0, 1, 0.0, 0.1, 7]]}
+    assert [row.number for row in decode_rows(members, False, 1)] == [1]
+
+
 def test_the_receivers_figures_are_the_interval_and_the_senders_join_them():
     merger = IntervalMerger("send", ["here:1"])
     merger.add(True, [sender_row(0)])

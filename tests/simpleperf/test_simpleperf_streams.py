@@ -7,11 +7,13 @@ import threading
 from types import SimpleNamespace
 
 import pytest
-from simpleperf.simpleperf_harness import running_server
+from hypothesis import given
+from hypothesis import strategies as st
+from simpleperf.simpleperf_harness import FEWER, running_server
 from waiting import DEADLINE_S, wait_until
 
 from benchctl_simpleperf.simpleperf import control_client
-from benchctl_simpleperf.simpleperf import measurement as clock_module
+from benchctl_simpleperf.simpleperf import measurement as measurement_module
 from benchctl_simpleperf.simpleperf import stream as stream_module
 from benchctl_simpleperf.simpleperf.intervals import Schedule
 from benchctl_simpleperf.simpleperf.measurement import Measurement
@@ -47,6 +49,13 @@ class Counting(Stream):
 
     def reading(self):
         return Reading({"reading": next(self._readings)}, {})
+
+
+class Idle(Stream):
+    """A stream that counts nothing and never moves."""
+
+    def reading(self):
+        return Reading({}, {})
 
 
 @pytest.fixture
@@ -97,12 +106,63 @@ def test_no_late_reading_lies_across_the_end_of_the_omitted_part(clock):
     assert noted(stream, clock, 500) == [(4, 500, 500)]
 
 
-def test_second_0_of_a_receiver_is_when_its_sender_says_so(clock):
+def test_second_0_of_a_receiver_is_that_of_the_latest_datagram_before_it(clock):
     stream = Counting(Schedule(200 * MS, 400 * MS, 100 * MS), asks_the_kernel=False)
-    stream.begin(1000 * MS, zero_known=False)
-    assert noted(stream, clock, 350) == [(0, 100, 100)]
-    stream.timeline.measure(1450 * MS)
-    assert noted(stream, clock, 560) == [(1, 450, 450), (2, 550, 550)]
+    stream.begin(1000 * MS)
+    assert noted(stream, clock, 150) == [(0, 100, 100)]
+    # A queue of 250 ms fills, and 20 ms of it are gone at the last datagram of the omitted part.
+    assert stream.timeline.follow(1450 * MS, measured=False)
+    assert stream.timeline.follow(1430 * MS, measured=False)
+    assert noted(stream, clock, 420) == []
+    # The first of the measured part had to wait longer, the second shorter.
+    assert stream.timeline.follow(1440 * MS, measured=True)
+    assert stream.timeline.follow(1425 * MS, measured=True)
+    assert noted(stream, clock, 560) == [(1, 425, 425), (2, 525, 525)]
+    assert not stream.timeline.follow(1400 * MS, measured=True)
+    assert noted(stream, clock, 640) == [(3, 625, 625)]
+
+
+def test_second_0_of_a_receiver_never_comes_before_what_has_ended(clock):
+    stream = Counting(Schedule(200 * MS, 400 * MS, 100 * MS), asks_the_kernel=False)
+    stream.begin(1000 * MS)
+    assert noted(stream, clock, 150) == [(0, 100, 100)]
+    assert stream.timeline.follow(1050 * MS, measured=True)
+    assert stream.timeline.zero_ns == 1100 * MS
+    assert noted(stream, clock, 210) == [(1, 100, 100), (2, 200, 200)]
+
+
+def test_before_an_interval_has_ended_the_beginning_follows_second_0(clock):
+    stream = Counting(Schedule(0, 400 * MS, 100 * MS), asks_the_kernel=False)
+    stream.begin(1000 * MS)
+    # The first datagram was 60 ms late.
+    assert stream.timeline.follow(940 * MS, measured=True)
+    assert (stream.timeline.start_ns, stream.timeline.end_ns) == (940 * MS, 1340 * MS)
+    assert noted(stream, clock, 50) == [(0, 40, 40)]
+
+
+@FEWER
+@given(
+    st.integers(0, 300),
+    st.lists(st.tuples(st.integers(0, 120), st.integers(-400, 400), st.booleans()), max_size=40),
+)
+def test_whatever_datagrams_say_of_second_0_intervals_follow_each_other(omit, arrivals):
+    timeline = Timeline(Schedule(omit * MS, 500 * MS, 100 * MS))
+    stream = Idle(0, timeline, None)
+    now_ns = 1000 * MS
+    stream.begin(now_ns)
+    ledger = measurement_module._Ledger([stream], timeline, now_ns)
+    for pause, shift, measured in arrivals:
+        now_ns += pause * MS
+        timeline.follow(now_ns + shift * MS, measured)
+        stream.note(now_ns)
+    zero_ns = timeline.zero_ns
+    rows = ledger.collect() + ledger.finish(max(now_ns, timeline.end_ns))
+    counted = [row for row in rows if row.start_s >= 0]
+    assert all(row.end_s > row.start_s for row in rows)
+    assert counted[0].start_s == 0
+    assert all(before.end_s == after.start_s for before, after in itertools.pairwise(counted))
+    assert [row.end_s for row in counted[:-1]] == pytest.approx([0.1, 0.2, 0.3, 0.4])
+    assert timeline.zero_ns == zero_ns
 
 
 def test_every_sample_of_a_blocked_sender_is_a_reading_of_its_own():
@@ -240,8 +300,8 @@ def test_the_time_of_day_is_of_the_reading_that_nothing_interrupted(monkeypatch)
          50_300, 1_090_300, 90_300, 90_400, 1_090_450, 99_000]
     )  # fmt: skip
     clocks = SimpleNamespace(monotonic_ns=lambda: next(moments), time_ns=lambda: next(moments))
-    monkeypatch.setattr(clock_module, "time", clocks)
-    assert clock_module.unix_time_s(50_000) == (1_000_000 + 50_000) / 1e9
+    monkeypatch.setattr(measurement_module, "time", clocks)
+    assert measurement_module.unix_time_s(50_000) == (1_000_000 + 50_000) / 1e9
 
 
 @pytest.fixture

@@ -1,5 +1,6 @@
 """Opening the store: one clear error for everything that can be wrong with a file."""
 
+import errno
 import re
 import sqlite3
 import subprocess
@@ -26,14 +27,14 @@ def store(tmp_path):
     return tmp_path / "runs.sqlite"
 
 
-def refused(store, *, write):
+def refused(store, *, write, exit_code=4):
     """Return the error with which a store is not opened."""
     with pytest.raises(StoreError) as caught:
         connect(store, write=write)
     error = caught.value
     assert error.message.startswith(f"store {store}: ")
     assert "\n" not in error.message
-    assert error.exit_code == 4
+    assert error.exit_code == exit_code
     return error
 
 
@@ -97,7 +98,7 @@ def test_another_programs_database_is_refused_and_left_alone(store, write):
     with closing(sqlite3.connect(store)) as connection:
         connection.execute("CREATE TABLE bookmark (url)")
     before = store.read_bytes()
-    assert "not a store of benchctl" in refused(store, write=write).message
+    assert "not a store of benchctl" in refused(store, write=write, exit_code=2).message
     assert store.read_bytes() == before
     assert not store.with_name(store.name + "-wal").exists()
 
@@ -115,9 +116,12 @@ def test_another_programs_database_of_our_version_is_refused(store):
 @pytest.mark.parametrize("write", [True, False])
 def test_a_file_that_is_no_database_is_refused(store, write):
     store.write_text("a letter to the editor, " * 100)
-    error = refused(store, write=write)
-    assert "not a database" in error.message
-    assert "damaged" in error.hint
+    assert "not a store" in refused(store, write=write, exit_code=2).message
+
+
+def test_an_empty_file_has_no_runs_to_read(store):
+    store.touch()
+    assert "not a store" in refused(store, write=False, exit_code=2).message
 
 
 def test_a_damaged_store_is_refused_when_its_pages_are_read(store):
@@ -137,7 +141,16 @@ def test_a_damaged_store_is_refused_when_its_pages_are_read(store):
 @pytest.mark.parametrize("write", [True, False])
 def test_a_directory_in_place_of_the_store_is_refused(store, write):
     store.mkdir()
-    assert "this is a directory" in refused(store, write=write).message
+    assert "this is a directory" in refused(store, write=write, exit_code=2).message
+
+
+@pytest.mark.parametrize("write", [True, False])
+def test_a_store_in_a_directory_that_may_not_be_entered_is_refused(store, write, monkeypatch):
+    def forbidden(path, **_):
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(Path, "stat", forbidden)  # root may enter all
+    assert "Permission denied" in refused(store, write=write).message
 
 
 def test_a_store_below_a_file_is_refused(tmp_path):
@@ -147,7 +160,7 @@ def test_a_store_below_a_file_is_refused(tmp_path):
 
 
 def test_nothing_is_made_when_a_store_that_is_not_there_is_read(tmp_path):
-    error = refused(tmp_path / "runs.sqlite", write=False)
+    error = refused(tmp_path / "runs.sqlite", write=False, exit_code=2)
     assert "there are no runs yet" in error.message
     assert list(tmp_path.iterdir()) == []
 

@@ -14,8 +14,9 @@ from store.store_support import NOW, SETTINGS, add_flow, add_sample, figures, ne
 from waiting import COMMAND_S
 
 from benchctl.errors import StoreError, UsageError
+from benchctl.metrics import Breach
 from benchctl.run.planned import PlannedRun, PlannedTrial
-from benchctl.run.record import Figure, FlowEvent, Happening
+from benchctl.run.record import Figure, FlowEvent, Happening, counting
 from benchctl.store.bulk import Bulk
 from benchctl.store.manage import delete_run
 from benchctl.store.read import Reader
@@ -350,3 +351,42 @@ def test_an_interrupt_before_a_run_is_there_leaves_nothing(store):
         create_run(store, planned, NOW, before_commit=interrupt)
     with closing(Reader(store)) as reader:
         assert len(reader.runs()) == 1
+
+
+def test_runs_are_listed_by_time_and_the_last_is_the_one_that_was_stored_last(store):
+    """An imported run is stored after others, and was measured before them."""
+    for now in (NOW, NOW + 60, NOW - 3600):
+        new_run(store, now=now)
+    with closing(Reader(store)) as reader:
+        by_time = [2, 1, 3]
+        assert reader.run_ids() == by_time
+        assert [*reader.stamps()] == by_time
+        for runs in (reader.runs(), reader.outlines(), reader.runs_of([3, 1, 2])):
+            assert [run.id for run in runs] == by_time
+        assert reader.find("last").id == 3
+
+
+def test_figures_keep_the_law_that_they_break_and_others_are_held_when_they_are_read(tmp_path):
+    path = tmp_path / "runs.sqlite"
+    new_run(path)
+    breach = Breach("packets add up", "received 834 of 739 sent")
+    kept = {
+        ("send", "packets_sent"): Figure(739.0, "tool"),
+        ("send", "packets_received"): Figure(738.0, "samples", {}, breach, 834.0, 1.0),
+    }
+    impossible = {**kept, ("send", "packets_received"): Figure(834.0, "tool")}
+    with closing(Recorder(path, 1)) as recorder:
+        held, earlier = (add_flow(recorder) for _ in range(2))
+        recorder.add_figures(
+            held, {**kept, ("send", "packets_lost"): Figure(-95.0, "tool", {}, breach)}
+        )
+        recorder.add_figures(earlier, impossible)
+        recorder.update_flow(held, held=True, status="ok")
+    with closing(Reader(path)) as reader:
+        assert counting(reader.figures(held)) == kept
+        read = reader.figures(earlier)
+        assert read["send", "packets_received"].broken == breach
+        assert not counting(read)
+    with closing(Bulk(path)) as bulk:
+        first, _ = bulk.flow_rows(1, ["packets_received", "packets_lost"])
+    assert first.figures == {("send", "packets_received"): 738.0}

@@ -97,7 +97,8 @@ class Sound(Backend[SoundParameters]):
     def client(self, flow: Flow[SoundParameters]) -> Command:
         if flow.source_device is not None:
             raise ValueError("sound binds to no device")
-        words = f"echo 0.0 0.5 1000 bit/s {flow.params.streams} pages; exec sleep 60"
+        row = f"echo 0.0 0.5 1000 bit/s {flow.params.streams} pages"
+        words = f"{row}; sleep {flow.params.duration}; echo in all 1000 bit/s"
         return Command(("/bin/sh", "-c", words), self.client_parser())
 
     def server(self, flow: Flow[SoundParameters]) -> Command:

@@ -13,7 +13,7 @@ from unittest import SkipTest
 
 import pytest
 from pydantic import ConfigDict
-from testing.sound import BACKEND, ClientParser, Sound, SoundParameters
+from testing.sound import BACKEND, ClientParser, ServerParser, Sound, SoundParameters
 from testing.sound_transcripts import OUT, TRANSCRIPTS
 
 from benchctl.api import (
@@ -220,6 +220,14 @@ def number_of_text(self, text, channel):
     return [Sample(0.0, 1.0, {"pages": text})]
 
 
+def more_than_sent(self, text, channel):
+    return [Summary({"packets_sent": 739.0, "packets_received": 834.0})]
+
+
+def word_on_nothing(self, text, channel):
+    return [Summary({"packets_sent": 739.0}, instead={"rtt_s": 1.0})]
+
+
 @pytest.mark.parametrize(
     ("name", "methods", "words"),
     [
@@ -236,6 +244,8 @@ def number_of_text(self, text, channel):
         ("metrics", {"line": strange_statistic}, "rtt_s with p42"),
         ("metrics", {"line": silent_failure}, "a failure without a message"),
         ("metrics", {"line": strange_settings}, "settings that are no JSON"),
+        ("metrics", {"line": word_on_nothing}, "a word on rtt_s, which it does not report"),
+        ("laws", {"line": more_than_sent}, "cannot be: received 834 of 739 sent"),
         ("metrics", {"line": number_of_text}, "pages is '0.0 0.5"),
     ],
 )
@@ -330,6 +340,50 @@ def test_a_server_whose_port_was_just_taken_is_started_again():
 def test_a_server_that_ends_is_told_with_its_reason_and_not_waited_for():
     [told, *_] = faults("ends", server_that_says(FailureKind.TOOL, ready_at=math.inf))
     assert "ended before it was ready: Address already in use" in told
+
+
+# --- flows -----------------------------------------------------------------------------------
+
+
+def speaking(client="", server="echo listening; exec sleep 60"):
+    """Return a backend whose tools are other scripts."""
+
+    def command(script, parser):
+        return lambda self, flow: Command(
+            ("/bin/sh", "-c", script), parser(), stop_signal="SIGTERM"
+        )
+
+    return wrong(
+        client=command(client or "echo in all 7 bit/s", ClientParser),
+        server=command(server, ServerParser),
+    )
+
+
+@pytest.mark.parametrize(
+    ("backend", "told"),
+    [
+        (speaking(client="exit 0"), "no result"),
+        (speaking(client="echo in all 0 bit/s"), "moved no data"),
+        (speaking(client="echo what?"), "not a line of sound: 'what?'"),
+        (speaking(server="exit 3"), "its server was not ready"),
+    ],
+)
+def test_a_flow_that_measures_nothing_is_a_fault_in_each_direction(backend, told):
+    said = faults("flows", backend)
+    assert [text.partition(": ")[0] for text in said] == ["send", "receive"]
+    assert all(told in text for text in said)
+
+
+def test_a_tool_that_is_silent_until_its_end_measures():
+    finding = RULES["flows"].finding(subject_of(speaking()))
+    assert (finding.standing, finding.seen) == (Standing.OK, "measured send, receive")
+
+
+def test_a_backend_that_starts_no_server_here_needs_a_peer():
+    finding = RULES["flows"].finding(subject_of(wrong(server=lambda self, flow: None)))
+    assert (finding.standing, finding.seen.partition(":")[0]) == (
+        Standing.NOT_CHECKED, "needs a peer",
+    )  # fmt: skip
 
 
 # --- the report ------------------------------------------------------------------------------

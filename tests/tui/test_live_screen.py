@@ -24,6 +24,7 @@ from benchctl.run.record import FlowEvent, Happening
 from benchctl.store.locks import Liveness
 from benchctl.store.read import Reader
 from benchctl.tui.screens.live import AFTER_KEY_S, BREATH_S, BUDGET_S, LiveScreen
+from benchctl.tui.timers import once
 from benchctl.tui.widgets import chartview
 
 
@@ -458,13 +459,13 @@ def test_one_tick_reads_for_a_limited_time_and_goes_on_by_itself(store, monkeypa
 
 def test_reading_stands_back_for_a_key_and_goes_on_by_itself(store, monkeypatch):
     whole_run(store)
-    pauses, set_timer = [], LiveScreen.set_timer
+    pauses = []
 
-    def note(page, delay, *args, **options):
-        pauses.append(delay)
-        return set_timer(page, delay, *args, **options)
+    def note(page, delay_s, call):
+        pauses.append(delay_s)
+        return once(page, delay_s, call)
 
-    monkeypatch.setattr(LiveScreen, "set_timer", note)
+    monkeypatch.setattr("benchctl.tui.screens.live.once", note)
     monkeypatch.setattr("benchctl.tui.screens.live.BUDGET_S", 0.0)
     monkeypatch.setattr("benchctl.store.bulk.BATCH", 10)
     clock = Clock(BEGIN)

@@ -131,6 +131,21 @@ def test_the_time_left_counts_what_the_last_trials_took_beyond_their_plan(tmp_pa
     made.close()
 
 
+def test_a_trial_whose_attempt_failed_takes_its_whole_time_again(tmp_path, alive, watch):
+    made = MadeRun(tmp_path / "runs.sqlite")
+    made.begin()
+    made.begin_trial()
+    made.measure(5.0)
+    for flow_id in made.flows.values():
+        made.recorder.update_flow(flow_id, status="failed", finished_time=made.now)
+    made.recorder.flush()
+    watched = watch()
+    assert watched.poll().left_s(made.now + 60) == 8 * 20 + 7
+    made.begin_trial(attempt=2)
+    assert watched.poll().left_s(made.now + 12) == 8 + 7 * 20 + 7
+    made.close()
+
+
 def test_a_runner_that_died_is_said_to_have_died(tmp_path, watch):
     made = MadeRun(tmp_path / "runs.sqlite")
     made.begin()

@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 from tui.made_runs import MadeRun, whole_run
 
+from benchctl.analysis.figures import FlowFold
 from benchctl.analysis.statistics import quantile
+from benchctl.metrics import Sample
 from benchctl.report.figures.figure import PictureKind
 from benchctl.report.figures.making import Wanted, figures_of
 from benchctl.report.report import read_report
@@ -94,6 +96,33 @@ def test_rates_are_the_sums_of_the_streams_as_plot_draws_them(store, feed):
     (line,) = drawn(store, PictureKind.CDF, "throughput_bps", server="paris", streams="4")
     assert list(samples) == pytest.approx(list(line.xs))
     assert list(samples) == pytest.approx(sorted(sum(stored(store, 1, "throughput_bps").values())))
+
+
+@pytest.mark.parametrize("streams", [1, 2])
+def test_the_mean_of_a_rate_is_that_over_time_as_its_figure(store, feed, streams):
+    """Not that of the intervals: the last one may be very short."""
+    made = MadeRun(store)
+    made.begin()
+    made.begin_trial()
+    spans, rates = [(0.0, 1.0), (1.0, 2.0), (2.0, 2.002)], [90e6, 94e6, 2e6]
+    fold = FlowFold()
+    for stream in range(streams):
+        for (start_s, end_s), rate in zip(spans, rates, strict=True):
+            fold.add_sample("client", Sample(start_s, end_s, {"throughput_bps": rate}, stream))
+            made.recorder.add_sample(
+                made.flows["main"], "client", stream, "send", start_s, end_s, end_s, False,
+                {"throughput_bps": rate},
+            )  # fmt: skip
+    made.recorder.update_flow(made.flows["main"], requested={"streams": streams})
+    made.rates = [1.0]
+    made.end_trial()
+    made.end()
+    made.close()
+    samples = feed(0, ["throughput_bps"]).spreads.of(RATE)
+    mean_bps = streams * np.average(rates, weights=np.diff(spans).ravel())
+    assert samples.mean == pytest.approx(mean_bps)
+    assert fold.figures()["send", "throughput_bps"].value == pytest.approx(mean_bps)
+    assert len(samples) == 3
 
 
 def test_a_window_is_every_sample_of_every_stream_and_of_each_on_request(store, feed):

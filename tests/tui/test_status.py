@@ -1,9 +1,15 @@
 """The figures and words of a run at a moment."""
 
+from contextlib import closing
+
+import numpy as np
 import pytest
 from tui.made_runs import BEGIN, MadeRun, whole_run
 
+from benchctl.analysis.figures import FlowFold
+from benchctl.metrics import Sample
 from benchctl.run.record import Figure
+from benchctl.store.read import Reader
 from benchctl.tui.draw import status
 from benchctl.tui.draw.spans import to_text
 from benchctl.tui.model.feed import Feed
@@ -227,3 +233,31 @@ def test_one_way_delays_have_a_figure_for_each_direction(tmp_path, feed_of):
     assert {name: figures[name] for name in figures if "OWD" in name} == {
         "mean OWD a send": "12.0 ms", "mean OWD A receive": "34.0 ms",
     }  # fmt: skip
+
+
+def test_the_mean_delay_after_the_end_is_that_of_the_table(tmp_path, feed_of):
+    """Every sample of every stream counts once, as docs/output.md has it, the last one too."""
+    store = tmp_path / "runs.sqlite"
+    made = MadeRun(store)
+    made.begin()
+    made.begin_trial()
+    fold = FlowFold()
+    for stream, rtt_s in enumerate((0.0011, 0.0013, 0.0014, 0.0027)):
+        for start_s, end_s in ((0.0, 1.0), (1.0, 2.0), (2.0, 2.01)):
+            value = rtt_s * (1 + start_s * stream)
+            sample = Sample(start_s, end_s, {"tcp_rtt_s": value}, stream)
+            fold.add_sample("client", sample)
+            made.recorder.add_sample(
+                made.flows["main"], "client", stream, "send", start_s, end_s, end_s, False,
+                sample.metrics,
+            )  # fmt: skip
+    made.rates, made.now = [1.0], made.now + 3.0
+    made.end_trial()
+    made.recorder.update_flow(made.flows["main"], requested={"streams": 4})
+    made.end()
+    made.close()
+    with closing(Reader(store)) as reader:
+        written = [one.metrics["tcp_rtt_s"] for one in reader.samples(made.flows["main"])]
+    mean_s = np.mean(written)
+    assert fold.figures()["send", "tcp_rtt_s"].value == pytest.approx(mean_s)
+    assert told(feed_of(position=0), 0, made.now + 100)["mean TCP RTT"] == f"{mean_s * 1e3:.2f} ms"

@@ -129,7 +129,7 @@ def test_a_program_that_stood_still_gives_no_key_up_that_is_on_its_way(monkeypat
     monkeypatch.setattr(TypeAhead, "_follow", all_timers_first)
 
     async def script(pilot):
-        monkeypatch.setattr(pilot.app, "set_timer", lambda _, called: due.append(called))
+        monkeypatch.setattr("benchctl.tui.typeahead.once", lambda _app, _s, call: due.append(call))
         together(pilot, "slash", *"quick")
         await settle(pilot)
         assert len(due) > 1
@@ -153,7 +153,7 @@ def test_a_page_that_is_not_read_does_not_hold_the_keys_for_long(store, slow_his
     due = []
 
     async def script(pilot):
-        monkeypatch.setattr(pilot.app, "set_timer", lambda _, called: due.append(called))
+        monkeypatch.setattr("benchctl.tui.typeahead.once", lambda _app, _s, call: due.append(call))
         together(pilot, "4", "question_mark")
         await until(lambda: isinstance(pilot.app.screen, HistoryScreen))
         await pilot.pause()
@@ -170,7 +170,7 @@ def test_a_key_that_never_takes_effect_does_not_hold_the_others(monkeypatch):
     due, lost = [], []
 
     async def script(pilot):
-        monkeypatch.setattr(pilot.app, "set_timer", lambda _, called: due.append(called))
+        monkeypatch.setattr("benchctl.tui.typeahead.once", lambda _app, _s, call: due.append(call))
         monkeypatch.setattr(pilot.app.page, "call_later", lambda *taken: lost.append(taken) or True)
         together(pilot, "down", "question_mark")
         await pilot.pause()

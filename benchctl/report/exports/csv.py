@@ -6,7 +6,9 @@ import csv
 from collections.abc import Iterable, Iterator
 
 from benchctl.report.entries import summary_entry
-from benchctl.report.report import StoredRun
+from benchctl.report.lawful import broken_counts, place_of
+from benchctl.report.report import Report, StoredRun
+from benchctl.units import unit_of
 from benchctl.visible import visible
 
 NAMES = ("flow", "direction", "metric")
@@ -16,13 +18,29 @@ FIGURES = ("n", "mean", "ci95_low", "ci95_high", "median", "min", "max", "unit")
 def export(stored: StoredRun) -> Iterator[str]:
     """Yield the summary as CSV."""
     report = stored.report
+    broken = broken_counts(report)
     axes = list(report.run.values)
     rows = (
-        [row.point.get(axis, "") for axis in axes] + [entry[key] for key in (*NAMES, *FIGURES)]
+        [
+            *(row.point.get(axis, "") for axis in axes),
+            *(entry[key] for key in (*NAMES, *FIGURES)),
+            broken.get(place_of(row), 0),
+        ]
         for row in report.summary
         for entry in (summary_entry(row),)
     )
-    yield from csv_lines([[*axes, "flow", "flow_direction", "metric", *FIGURES], *rows])
+    heads = [*axes, "flow", "flow_direction", "metric", *FIGURES, "broken"]
+    yield from csv_lines([heads, *rows, *_nowhere(report, axes)])
+
+
+def _nowhere(report: Report, axes: Iterable[str]) -> Iterator[list[object]]:
+    """Yield a row without a value for each figure that cannot be in any repeat."""
+    counted = {place_of(row) for row in report.summary}
+    for row in report.broken:
+        if place_of(row) not in counted:
+            blank = dict.fromkeys(FIGURES, "") | {"n": 0, "unit": unit_of(row.metric)}
+            where = [row.point.get(axis, "") for axis in axes]
+            yield [*where, row.flow, row.direction, row.metric, *blank.values(), row.spread.n]
 
 
 def csv_lines(rows: Iterable[Iterable[object]]) -> Iterator[str]:

@@ -29,7 +29,7 @@ from benchctl.report.figures.legend import GREY, handles_of, hatch_of, mark_of
 from benchctl.report.figures.library import missing_characters, styled
 from benchctl.report.figures.slots import BAR, Slots, slots_of
 from benchctl.report.figures.strokes import draw_packets
-from benchctl.visible import width_of
+from benchctl.visible import visible_lines, width_of
 
 FORMATS = ("svg", "png", "pdf")
 _BACKENDS = {"svg": ("svg", "print_svg"), "png": ("agg", "print_png"), "pdf": ("pdf", "print_pdf")}
@@ -89,6 +89,8 @@ class _Sheet:
         # Not savefig(), which draws everything twice.
         canvas = import_module(f"matplotlib.backends.backend_{backend}").FigureCanvas(self._sheet)
         getattr(canvas, method)(file, metadata=_METADATA[self._form])
+        if self._form == "svg":
+            return visible_lines(file.getvalue().decode()).encode()
         return file.getvalue()
 
     def _text(self, text: str) -> str:

@@ -118,7 +118,7 @@ class FlowList(Struct, frozen=True):
         return [
             name,
             Span(self._now(key)),
-            Span(_figure(key.metric, line.mean(self.view.until_s))),
+            Span(_figure(key.metric, self.traces.mean(key, self.view.until_s))),
             Span(self._spark(key.metric, line), role),
             *(Span(self._now(key._replace(metric=metric))) for metric in self.metrics),
         ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from benchctl.api import Role
@@ -16,8 +16,8 @@ from benchctl.engine.traffic import Amount, Traffic, expected_traffic
 from benchctl.errors import BenchctlError, MissingError
 from benchctl.hosts.programs import as_sent
 from benchctl.hosts.users import user_name
-from benchctl.plan.bound import BoundTrial
-from benchctl.plan.plan import Plan
+from benchctl.plan.bound import BoundTrial, Promised
+from benchctl.plan.plan import Plan, lab_settings
 from benchctl.report.searches import detection
 from benchctl.run.planned import Host, Search, When
 from benchctl.tui.draw.spans import Line, Span
@@ -233,6 +233,16 @@ def _as_run(argv: Sequence[str], host: Host) -> str:
     return shlex.join(argv if host.reach is None else as_sent(argv))
 
 
+def _expected(bound: BoundTrial, prepared: Planned) -> Mapping[str, Promised]:
+    lab = prepared.plan.document.model.lab
+    if prepared.topology is None or lab is None:
+        return {}
+    # A plan without a lab need not wait for the import of its room.
+    from benchctl.engine.lab_site import planned_promises
+
+    return planned_promises(prepared.outside, lab_settings(prepared.topology, lab), bound)
+
+
 def commands(bound: BoundTrial, prepared: Planned) -> list[ShownCommand]:
     """Return all processes of a trial.
 
@@ -240,7 +250,7 @@ def commands(bound: BoundTrial, prepared: Planned) -> list[ShownCommand]:
     """
     try:
         tools = {**prepared.likely_there, **prepared.tools}
-        found = commands_of(bound, prepared.network, tools)
+        found = commands_of(bound, prepared.network, tools, _expected(bound, prepared))
     except MissingError as error:
         return [ShownCommand("", "no command", "", str(error))]
     return [

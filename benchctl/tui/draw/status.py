@@ -60,8 +60,10 @@ def tiles(view: RunView, traces: Traces | None, position: int, time: float) -> l
     ended = bool(trips.lines) and not running
 
     def trip(way: _Chosen) -> str:
-        """Return the delay of now, or as there is none, of the whole trial."""
-        return way.sum(lambda s: s.mean(until_s) if ended else s.at(until_s))
+        """Return the delay of now, or as there is none, of the whole trial: the flow's figure."""
+        if ended and traces is not None:
+            return _value(way.metric, traces.mean(way.keys[0], until_s))
+        return way.sum(lambda s: s.at(until_s))
 
     return [
         Tile(
@@ -96,6 +98,7 @@ class _Chosen(NamedTuple):
     metric: str
     of: str
     lines: Sequence[Series]
+    keys: Sequence[LineKey] = ()
 
     def named(self, what: str) -> str:
         return f"{what} {self.of}".rstrip()
@@ -140,7 +143,7 @@ def _chosen(
         if len(shown) == 1 and both:
             of += f" {first.direction}"
         lines = [line for key in shown if (line := traces.line(key)) is not None]
-        return _Chosen(metric, of if len(keys) > 1 else "", lines)
+        return _Chosen(metric, of if len(keys) > 1 else "", lines, shown)
     return _Chosen("", "", ())
 
 

@@ -6,12 +6,13 @@ import shlex
 import time
 from collections.abc import Iterator, Mapping
 
-from benchctl.analysis.results import FlowReport
+from benchctl.analysis.results import FlowReport, TrialReport
 from benchctl.report.captured import packets_text
 from benchctl.report.clocks import clock_text, clocks_in
 from benchctl.report.counters import counters_text, doubts
 from benchctl.report.detail import TrialDetail, asked_of, in_force_of, trial_title, unlike_asked
 from benchctl.report.happenings import event_text
+from benchctl.report.lawful import law_texts
 from benchctl.report.limiting import limit_text, limits_of
 from benchctl.report.pivot import align
 from benchctl.report.routes import hop_table
@@ -50,7 +51,9 @@ def trial_lines(detail: TrialDetail) -> Iterator[Line]:
     if broken := dict.fromkeys(link["link"] for link in trial.links if not link["kept"]):
         text = f"  not valid for this lab: the emulator did not keep up on {', '.join(broken)}"
         yield [Span(text, "bad")]
-    for doubt in doubts(trial, detail.run):
+    last = max((one.flow.attempt for one in detail.flows), default=0)
+    flows = [one for one in detail.flows if one.flow.attempt == last]
+    for doubt in doubts(TrialReport(trial, flows), detail.run):
         yield [Span(f"  {doubt.text}", "warn")]
     for note in detail.notes:
         yield _note(note, trial.started_time)
@@ -118,14 +121,17 @@ def _attempt(one: FlowReport, planned: PlannedFlow | None, run: Run) -> Iterator
     yield from _listed("in force", in_force)
     rank = {name: place for place, name in enumerate(run.vocabulary.wanted)}
     for direction, metric in sorted(
-        one.figures, key=lambda key: (key[0], rank.get(key[1], len(rank)), key[1])
+        one.told, key=lambda key: (key[0], rank.get(key[1], len(rank)), key[1])
     ):
-        figure = one.figures[direction, metric]
+        figure = one.told[direction, metric]
         expected = flow.expected.get(direction, {}).get(metric)
         beside = f", expected {format_value(metric, expected)}" if expected is not None else ""
-        source = "" if figure.origin == "tool" else "  (from the samples)"
+        source = "" if figure.origin == "tool" else f"  (from the {figure.origin})"
         value = format_value(metric, figure.value) + _spread(metric, figure)
-        yield [Span(f"    {direction:<10} {metric} = {value}{beside}{source}")]
+        yield [
+            Span(f"    {direction:<10} {metric} = {value}{beside}{source}"),
+            *(Span(f"  {text}", "warn") for text in law_texts(metric, figure)),
+        ]
     if flow.route:
         table = hop_table(flow.route)
         for line in align(table.heads, table.rows, table.numeric).splitlines():

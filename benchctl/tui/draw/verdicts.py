@@ -9,7 +9,7 @@ from benchctl.analysis.compare import Comparison, Verdict
 from benchctl.analysis.summary import at_point
 from benchctl.metrics import title_of
 from benchctl.report.comparison import NOT_VALID as NO_VERDICT
-from benchctl.report.comparison import interval, relative, signed, verdict_text
+from benchctl.report.comparison import full_verdict, interval, relative, signed, verdict_text
 from benchctl.tui.draw.spans import Span
 
 SEEN = {Verdict.BETTER: "good", Verdict.WORSE: "bad", Verdict.DIFFERENT: "warn"}
@@ -19,6 +19,8 @@ GLYPHS = {
     Verdict.WORSE: "▼",
     Verdict.DIFFERENT: "≠",
     Verdict.SAME: "=",
+    Verdict.APART: "~",
+    Verdict.VARYING: "?",
     Verdict.FEW: "?",
 }
 SHORT = {Verdict.SAME: "none seen", Verdict.FEW: "too little"}
@@ -48,7 +50,7 @@ def described(one: Comparison) -> list[Span]:
     hidden = one.verdict is Verdict.SAME and (one.low or 0.0) * (one.high or 0.0) > 0
     # Of many figures, some intervals miss zero by chance.
     among = f" among {one.family} figures" if hidden else ""
-    verdict = Span(f"{one.verdict}{among}", role_of(one.verdict))
+    verdict = Span(f"{full_verdict(one)}{among}", role_of(one.verdict))
     if not (one.a and one.b):
         verdict = Span(verdict_text(one), "dim")
     elif not one.valid:

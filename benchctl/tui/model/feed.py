@@ -138,7 +138,7 @@ class Feed:
             flows = [
                 FlowReport(
                     replace(each.flow, client=(), server=(), stderr="", captures=(), paired=()),
-                    each.figures, each.events, each.intervals,
+                    each.told, each.events, each.intervals,
                 )
                 for each in one.flows
             ]  # fmt: skip

@@ -16,12 +16,12 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from benchctl.analysis.pace import LATELY, Timing, extra_s
+from benchctl.analysis.pace import LATELY, Timing, extra_s, rest_s
 from benchctl.analysis.results import FlowReport, TrialReport
 from benchctl.report.goals import bounds_of_trials
 from benchctl.report.report import Report, report_of
 from benchctl.run.codec import to_json
-from benchctl.run.record import Figure, Figures, Note, RecordedFlow, Run, Trial
+from benchctl.run.record import Figures, Note, RecordedFlow, Run, Trial
 from benchctl.run.status import FAILURES, Status
 from benchctl.store.bulk import Outline
 from benchctl.store.follow import (
@@ -219,7 +219,7 @@ class RunView:
         if flow.name not in self.flows:
             self.flows.append(flow.name)
         listed = {
-            key: Figure(figure.value, figure.origin)
+            key: replace(figure, spread={})
             for key, figure in figures.items()
             if key[1] in self._listed
         }
@@ -320,7 +320,9 @@ class RunView:
         left_s += sum(self.trials[position].outline.duration_s for position in again)
         if current >= 0 and self.trials[current].status_at(time) == RUNNING:
             trial = self.trials[current]
-            left_s += max(0.0, trial.outline.duration_s - trial.elapsed_s(time))
+            failure = self.failure_at(current, time)
+            failed = failure is not None and failure.attempt == trial.attempt
+            left_s += rest_s(trial.outline.duration_s, trial.elapsed_s(time), failed=failed)
         ended = [
             Timing(trial.outline.duration_s, trial.started_time, trial.finished_time)
             for trial in self.trials[max(0, current - LATELY) : current + 1]

@@ -10,6 +10,7 @@ import math
 import sys
 from array import array
 from collections.abc import Callable, Mapping, Sequence
+from itertools import repeat
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -31,6 +32,10 @@ class SpreadOf(Struct, frozen=True):
     metrics: frozenset[str] = frozenset()
     split: frozenset[str] = frozenset()
     until_s: float = math.inf
+
+
+_Weighed = tuple[float, float]
+"""A sample, and its weight in the mean."""
 
 
 class _Streams(NamedTuple):
@@ -69,7 +74,7 @@ class Spreads:
     def _begin(self) -> None:
         self._after: dict[int, int] = {}
         self._counted: dict[tuple[str, LineKey], Counted] = {}
-        self._waiting: dict[tuple[str, LineKey], dict[int, list[float]]] = {}
+        self._waiting: dict[tuple[str, LineKey], dict[int, list[_Weighed]]] = {}
         self._streams: dict[tuple[str, LineKey], _Streams] = {}
 
     def of(self, key: LineKey) -> Counted | None:
@@ -149,9 +154,10 @@ class Spreads:
                 streams = self._streams.setdefault(flow, _Streams(set(), source.streams))
                 streams.told.add(source.stream)
 
-    def _take(self, source: SeriesSource, rows: Sequence[bytes]) -> None:
+    def _take(self, source: SeriesSource, rows: Sequence[tuple[float, bytes]]) -> None:
         values = array("d")
-        values.frombytes(b"".join(rows))
+        values.frombytes(b"".join(data for _, data in rows))
+        lengths_s = [length_s for length_s, _ in rows]
         if sys.byteorder == "big":
             values.byteswap()
         for place, metric in enumerate(source.metrics):
@@ -161,14 +167,18 @@ class Spreads:
             mine = values[place :: len(source.metrics)]
             flow = (source.role, LineKey(source.flow, source.direction, metric))
             own = (source.role, flow[1]._replace(stream=source.stream))
+            # The mean of a rate is that over time, as that of its figure.
+            weights = lengths_s if meaning.fold is Fold.RATE else repeat(1.0)
             if meaning.by_stream or source.flow in self.wanted.split:
-                self._counted.setdefault(own, Counted()).extend(mine)
+                self._counted.setdefault(own, Counted()).extend(mine, weights)
             if meaning.by_stream:
                 continue
             if meaning.fold in (Fold.RATE, Fold.COUNT) and self._streams[flow].most > 1:
-                self._waiting.setdefault(flow, {}).setdefault(source.stream, []).extend(mine)
+                self._waiting.setdefault(flow, {}).setdefault(source.stream, []).extend(
+                    zip(mine, weights, strict=False)
+                )
             else:
-                self._counted.setdefault(flow, Counted()).extend(mine)
+                self._counted.setdefault(flow, Counted()).extend(mine, weights)
 
     def _add_up(self, *, finished: bool) -> None:
         """Add the streams of the intervals that all of them have told."""
@@ -177,7 +187,9 @@ class Spreads:
             if len(told) < (len(streams.told) if finished else streams.most):
                 continue
             ready = min(map(len, told.values()))
-            sums = map(sum, zip(*(values[:ready] for values in told.values()), strict=True))
-            self._counted.setdefault(flow, Counted()).extend(sums)
+            intervals = [*zip(*(values[:ready] for values in told.values()), strict=True)]
+            sums = [math.fsum(value for value, _ in parts) for parts in intervals]
+            weights = [parts[0][1] for parts in intervals]
+            self._counted.setdefault(flow, Counted()).extend(sums, weights)
             for values in told.values():
                 del values[:ready]

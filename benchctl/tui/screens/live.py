@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from contextlib import ExitStack, closing
+from time import monotonic
 from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 from textual.containers import Container
+from textual.timer import Timer
 from textual.widget import Widget
 
 from benchctl.errors import StoreError
@@ -29,6 +31,7 @@ from benchctl.tui.screens.lists import ListsPage
 from benchctl.tui.screens.page import Surroundings, trouble
 from benchctl.tui.screens.plots import PLOT_KEYS
 from benchctl.tui.screens.steering import KEYS
+from benchctl.tui.timers import once
 from benchctl.tui.widgets.chartview import ChartView, Tiles
 from benchctl.tui.widgets.notes import Notes
 from benchctl.tui.widgets.table import Table
@@ -39,6 +42,8 @@ BUDGET_S = 0.005
 # Pause between two parts of a long history, to handle keys, and to draw what one has changed.
 BREATH_S = 0.005
 AFTER_KEY_S = 0.05
+# A part that was not read by then is asked for again: nothing depends on a single timer.
+LOST_S = 1.0
 SEEK_S = 5.0
 
 
@@ -131,8 +136,10 @@ class LiveScreen(ListsPage):
         """Whether the run could be resumed and had ended, and time stood, as keys were shown."""
         self._goes_on = True
         """Whether the run of a frozen screen is under way."""
-        self._reading_on = False
-        """Whether a long history is being read, part by part, besides the ticks."""
+        self._next_part: Timer | None = None
+        """What reads the next part of a long history, besides the ticks; None if all is read."""
+        self._part_s = 0.0
+        """When the last part was read, by the monotonic clock."""
         self._keyed = False
         """Whether a key has changed something since the last part was read."""
         self._stood = False
@@ -166,7 +173,7 @@ class LiveScreen(ListsPage):
 
     @property
     def settled(self) -> bool:
-        return (self._feed.settled and not self._reading_on) or bool(self._problem)
+        return (self._feed.settled and self._next_part is None) or bool(self._problem)
 
     def matters(self, binding: Binding) -> bool:
         match binding.action.partition("(")[0]:
@@ -207,9 +214,21 @@ class LiveScreen(ListsPage):
         self._stood = standing
 
     def _read_all(self) -> None:
-        if not self._reading_on and self._read():
-            self._reading_on = True
-            self.set_timer(BREATH_S, self._read_on)
+        is_lost = monotonic() - self._part_s >= LOST_S
+        if self._next_part is None or is_lost:
+            self._urgent |= self._next_part is not None
+            self._read_more()
+
+    def _read_more(self) -> bool:
+        """Read a part, and the next soon; returns whether there is one."""
+        if self._next_part is not None:
+            self._next_part.stop()
+            self._next_part = None
+        more = self._read()
+        self._part_s = monotonic()
+        if more:
+            self._next_part = once(self, BREATH_S, self._read_on)
+        return more
 
     def _read(self) -> bool:
         if not self.is_running:  # closed, but another screen still calls what waited for a refresh
@@ -229,15 +248,12 @@ class LiveScreen(ListsPage):
     def _read_on(self) -> None:
         keyed, self._keyed = self._keyed, False
         if keyed:
-            self.set_timer(AFTER_KEY_S, self._read_part)
+            self._next_part = once(self, AFTER_KEY_S, self._read_part)
         else:
             self._read_part()
 
     def _read_part(self) -> None:
-        if self._read():
-            self.set_timer(BREATH_S, self._read_on)
-        else:
-            self._reading_on = False
+        if not self._read_more():
             self._urgent = True
             self._show()
 
@@ -292,7 +308,7 @@ class LiveScreen(ListsPage):
         moment_s = trial.elapsed_s(time)
         span_s = max(feed.whole.span_s, feed.traces.end_s)
         moves = self._playhead.live and not self._playhead.standing
-        running = trial.status_at(time) == RUNNING
+        running = trial.status_at(time) == RUNNING and not feed.view.died_at(time)
         cut = running and not moves
         until_s = moment_s if cut else math.inf
         shown = self._zoom.view(span_s, moment_s, until_s)

@@ -59,6 +59,8 @@ class Page(TablesScreen):
     """Its name in the registry; of each name, one page is open at a time."""
     ready = True
     """Whether its keys have something to act on."""
+    failed = False
+    """Whether a widget of it has failed: it shows nothing new any more."""
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-wide"), (160, "-huge")]  # noqa: RUF012
     VERTICAL_BREAKPOINTS = [(0, "-tiny"), (12, "-short"), (32, "-tall")]  # noqa: RUF012
     DEFAULT_CSS = """

@@ -29,6 +29,7 @@ from benchctl.tui.draw.plot import MARGIN
 from benchctl.tui.draw.spans import Line
 from benchctl.tui.draw.tiles import TALL, Tile, lay_out_tiles
 from benchctl.tui.model.zoom import View
+from benchctl.tui.timers import once
 from benchctl.tui.widgets.painted import Painted
 
 # If only samples came, drawing takes at most this share of the time.
@@ -174,7 +175,7 @@ class ChartView(Painted):
             return
         self.cross_s = time_s
         if self._soon is None:
-            self._soon = self.set_timer(FRAME_S, self._cross)
+            self._soon = once(self, FRAME_S, self._cross)
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
         """Read the values below the mouse."""

@@ -14,31 +14,36 @@ _SECOND_NS = 1_000_000_000
 
 
 class _Allowance:
-    """Lets a rate pass, and what that carries in a second at once."""
+    """Lets a rate pass, of bits or packets a second, and what that is in a second at once."""
 
-    def __init__(self, rate_bps: float) -> None:
-        self._bit_ns = _SECOND_NS / rate_bps
+    def __init__(self, rate: float) -> None:
+        self._each_ns = _SECOND_NS / rate
         self._paid_ns = 0.0
 
-    def takes(self, bits: int, now_ns: int) -> bool:
+    def takes(self, count: int, now_ns: int) -> bool:
         paid_ns = max(self._paid_ns, now_ns)
         if paid_ns - now_ns >= _SECOND_NS:
             return False
-        self._paid_ns = paid_ns + bits * self._bit_ns
+        self._paid_ns = paid_ns + count * self._each_ns
         return True
 
 
-class ClientAllowance(_Allowance):
-    """One client's part of what all have."""
+class ClientAllowance:
+    """One client's packets and bits, and its part of the bits that all have."""
 
-    def __init__(self, rate_bps: float, together: _Allowance) -> None:
-        super().__init__(rate_bps)
+    def __init__(self, limits: Limits, together: _Allowance) -> None:
+        self._packets = _Allowance(limits.client_rate_pps)
+        self._bits = _Allowance(limits.client_rate_bps)
         self._together = together
 
-    def takes_packet(self, payload_bytes: int, now_ns: int) -> bool:
+    def reads_packet(self, now_ns: int) -> bool:
+        """Whether a packet that has arrived may be looked at, whatever it is."""
+        return self._packets.takes(1, now_ns)
+
+    def answers_packet(self, payload_bytes: int, now_ns: int) -> bool:
         """Whether a packet of so many octets of UDP payload may be answered."""
         bits = 8 * (HEADERS_BYTES + payload_bytes)
-        return self.takes(bits, now_ns) and self._together.takes(bits, now_ns)
+        return self._bits.takes(bits, now_ns) and self._together.takes(bits, now_ns)
 
 
 class Allowances:
@@ -57,6 +62,6 @@ class Allowances:
         origin = origin_of(address)
         found = self._clients.get(origin)
         if found is None:
-            found = ClientAllowance(self._limits.client_rate_bps, self._together)
+            found = ClientAllowance(self._limits, self._together)
             self._clients[origin] = found
         return found

@@ -125,6 +125,9 @@ def _server_flags(parser: argparse.ArgumentParser) -> None:
         help="rate of all sessions together (default: 100M)")
     add("--max-rate-per-client", type=_RATE, default=limits.client_rate_bps, metavar="BITS",
         help="of one client (default: 10M)")
+    add("--max-packet-rate-per-client", type=whole(1, 10**6), default=limits.client_rate_pps,
+        metavar="N", help="packets/s of one client that a reflector of twamp, twamp-light or stamp "
+        "looks at (default: %(default)s)")
     add("--max-packets", type=whole(1, 10**9), default=limits.packets, metavar="N",
         help="packets of all sessions that run or can be fetched (default: %(default)s)")
     add("--max-packets-per-client", type=whole(1, 10**9), default=limits.client_packets,
@@ -210,6 +213,7 @@ def limits_of(flags: argparse.Namespace) -> Limits:
         sessions=flags.max_sessions,
         client_rate_bps=min(flags.max_rate_per_client, flags.max_rate),
         rate_bps=flags.max_rate,
+        client_rate_pps=flags.max_packet_rate_per_client,
         client_packets=min(flags.max_packets_per_client, flags.max_packets),
         packets=flags.max_packets,
         duration_s=flags.max_time,

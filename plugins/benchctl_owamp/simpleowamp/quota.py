@@ -25,7 +25,9 @@ class Limits(NamedTuple):
 
     A client is an IPv4 address or an IPv6 /64. The defaults let one client measure as most do, up
     to a hundred paths at a time, and keep what all may cause well below a usual port and memory:
-    4,000,000 packets are 140 MB of records. ``duration_s`` is of one session. ``idle_s`` is how
+    4,000,000 packets are 140 MB of records. ``client_rate_pps`` is of what arrives for a reflector:
+    a hundred paths with 10 packets/s each, twice, and a fifth of what one core answers, so that a
+    client leaves the others most of it. ``duration_s`` is of one session. ``idle_s`` is how
     long a client may be silent when it should speak. ``keep_s`` is how long a session can be
     fetched after its end. Without ``networks`` every client is accepted.
     """
@@ -33,6 +35,7 @@ class Limits(NamedTuple):
     client_sessions: int = 128
     sessions: int = 512
     client_rate_bps: float = 10e6
+    client_rate_pps: int = 2000
     rate_bps: float = 100e6
     client_packets: int = 1_000_000
     packets: int = 4_000_000

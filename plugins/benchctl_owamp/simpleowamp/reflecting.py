@@ -211,7 +211,7 @@ def run_reflector(
 ) -> None:
     """Answer whoever sends probes to some ports, until it is interrupted."""
     hub = Hub(waker, warn)
-    reflector = Reflector(form, clock, Allowances(limits))
+    reflector = Reflector(form, clock, Allowances(limits), warn=warn)
     for sock in socks:
         note_destinations(sock)
         hub.add(ReflectorPort(sock, reflector, clock))

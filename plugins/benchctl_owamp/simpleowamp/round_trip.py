@@ -81,6 +81,8 @@ class RoundTrip:
         """The numbers of the first answer: the sender's and the reflector's."""
         self._differs = False
         self.duplicates = 0
+        self.short_bytes = 0
+        """The size of the last packet that was too short for an answer, or had a false seal."""
 
     @property
     def received(self) -> int:
@@ -91,6 +93,7 @@ class RoundTrip:
         """Return what an answer says; None for a packet that answers no probe, or too late."""
         found = self._form.read_answer(packet)
         if found is None:
+            self.short_bytes = len(packet)
             return None
         probe = TestPacket(found["sender_seq"], found["sender_time"], found["sender_error"])
         # A number and a time that fit together are those of a probe: nothing else is believed.

@@ -95,6 +95,16 @@ class TwoWayFormat:
             return None
         return _read(self.probe, self._probe_seal, packet.ljust(self.probe.size, b"\0"))
 
+    @property
+    def is_sealed(self) -> bool:
+        """Whether packets are authenticated."""
+        return self._probe_seal is not None
+
+    @property
+    def answer_bytes(self) -> int:
+        """The size of the smallest answer that is understood."""
+        return self._read_answers.size
+
     def write_answer(self, packet: bytes, **fields: Any) -> Completion:
         """Return what makes the answer to a probe: as long, and with what follows the format."""
         rest = packet[self.answer.size :]

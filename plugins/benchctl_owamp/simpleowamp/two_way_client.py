@@ -53,6 +53,10 @@ class TwoWayClient(Client):
             hint = (
                 f"is this UDP port that of a {settings.protocol} reflector, and does it serve you?"
             )
+            short, due = self._session.trip.short_bytes, self._session.form.answer_bytes
+            if 0 < short < due:
+                reason = f": packets of {short} octets came back, and an answer has {due} or more"
+                hint = "its answers are not those of RFC 5357, section 4.2.1: ask who wrote it"
             raise Problem("unreachable", f"no answer from {address_text(where)}{reason}", hint)
 
     # The session.

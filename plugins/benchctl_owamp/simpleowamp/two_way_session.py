@@ -34,6 +34,7 @@ class TwoWaySession(Direction):
         self, request: SessionRequest, sock: socket.socket, form: TwoWayFormat, counts: bool
     ) -> None:
         super().__init__("both", request, sock)
+        self.form = form
         self.trip = RoundTrip(form, self.receiving, counts)
         self.ways = {name: Way(array("q"), [True, True], set()) for name in ("send", "receive")}
         self.reflector_ns = array("q")

@@ -14,4 +14,4 @@ Rules of the package:
 - No dataclasses: importing them costs more time than the rest of the start.
 """
 
-__version__ = "2.0.0"
+__version__ = "2.1.0"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import time
 from collections import deque
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -34,6 +35,8 @@ _STOP_S = 3.0
 # UDP streams repeat their greeting, since each datagram may be lost.
 _PRESENT_EVERY_S = 0.2
 _PRESENT_S = 5.0
+# After so many times each was among the first. All streams of both directions are 256.
+_TURNS = 16
 _CLOSED = "is its port open for UDP too?"
 # The client connects this long before a future start: the server's wait is limited.
 _START_LEAD_S = 5.0
@@ -103,6 +106,8 @@ class _ControlClient:
         self._cpu = CpuMeter()
         self._started_s = 0.0
         self._announced = False
+        self._agent = ""
+        """The server's program and version."""
 
     def greet(self, key: bytes | None) -> None:
         """Say hello, and prove the key if the server requires one."""
@@ -110,6 +115,7 @@ class _ControlClient:
         self._hear_first(CONTROL_PREAMBLE + hello)
         kind, members = self._await("welcome", "challenge")
         if kind == "welcome":
+            self._agent = members["agent"]
             return
         if key is None:
             raise Problem(
@@ -117,7 +123,7 @@ class _ControlClient:
             )
         nonce = new_secret(32)
         self._say("proof", nonce=nonce, mac=prove(key, members["nonce"], nonce))
-        self._await("welcome")
+        self._agent = self._await("welcome")[1]["agent"]
 
     def _hear_first(self, hello: bytes) -> None:
         """Greet the server and take its first message.
@@ -216,6 +222,8 @@ class _ControlClient:
                 sock.sendall(preamble)
             self._await("ready")
             return
+        # A short queue drops the last of many: each time others are the first.
+        turn = -(-len(streams) // _TURNS)
         until_s = time.monotonic() + _PRESENT_S
         while not self._heard:
             try:
@@ -226,6 +234,7 @@ class _ControlClient:
                 raise Problem("unreachable", words, _CLOSED) from error
             if time.monotonic() > until_s:
                 raise Problem("unreachable", f"{self._where} receives no UDP", _CLOSED)
+            streams = streams[turn:] + streams[:turn]
             self._hear(_PRESENT_EVERY_S)
             self._stop_if_interrupted()
         self._await("ready")
@@ -297,7 +306,7 @@ class _ControlClient:
             if kind == "sent":
                 if side.sends:
                     raise Problem("peer", "the server counts what it does not send")
-                side.expect(members["packets"], members["omitted"])
+                side.expect(members["packets"], members["omitted"], members["duration_s"])
             elif kind == "samples":
                 rows = decode_rows(members, not side.sends, self._settings.streams)
                 self._mergers[direction].add(not side.sends, rows)
@@ -346,12 +355,21 @@ class _ControlClient:
             check_figures(theirs, not side.sends, settings.streams, settings.protocol)
             sender, receiver = (side.figures(), theirs) if side.sends else (theirs, side.figures())
             directions[direction] = direction_result(sender, receiver, self._names[direction])
+            self._note_time(direction, receiver)
         return {
             "throughput_bps": sum(whole["throughput_bps"] for whole in directions.values()),
             "directions": directions,
             "cpu": {"client": self._cpu.read(), "server": told["cpu"]},
             "unavailable": {"client": self._unavailable, "server": told["unavailable"]},
         }
+
+    def _note_time(self, direction: str, receiver: Mapping[str, Any]) -> None:
+        """Warn if the time of a receiver over UDP is not the sender's, because one is too old."""
+        if self._settings.protocol == "udp" and receiver["effective"].get("timed_by") != "sender":
+            self._output.warning(
+                f"the server is {self._agent}, so the receiver's time of direction {direction} goes"
+                " from its first datagram to its last: throughput is too high at low rates"
+            )
 
     # --- the control connection ---
 

@@ -19,6 +19,8 @@ STAMPS_FROM = 1 << 61
 SECOND_0 = 1 << 62
 # A higher number is not from simpleperf: other traffic was sent to the port.
 _NUMBER_LIMIT = 1 << 48
+# Of a part whose first number is not known.
+_UNKNOWN = -1
 # Number of remembered gaps, which distinguish a late datagram from a duplicate.
 _GAPS_LIMIT = 1024
 # The factors by which 1, 2, ... equal transit times in a row reduce the smoothed jitter.
@@ -96,15 +98,15 @@ def row_of(data: bytearray, length: int, count: int) -> tuple[int, int] | None:
 
 
 class Arrivals:
-    """What a receiver knows of one stream.
+    """What a receiver knows of one part of a stream; ``first`` is the number of its first datagram.
 
     ``received`` excludes duplicates; a missing datagram counts as lost until it arrives. One that
     arrives after a later one is reordered (RFC 4737, 3.3). A datagram below the oldest remembered
-    gap counts as a duplicate, since it is unknown whether it was missing. From `measure` on,
-    datagrams of the omitted part are not counted, however late they are.
+    gap counts as a duplicate, since it is unknown whether it was missing. If the first number is
+    unknown (None), datagrams missing before the least that arrived count as lost from `end` on.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, first: int | None = 0) -> None:
         self.received = 0
         self.lost = 0
         self.reordered = 0
@@ -115,9 +117,8 @@ class Arrivals:
         """Arrival less departure, less that of the first: delay variation, free of the offset."""
         self.gaps = Histogram()
         """Time from one arrival to the next."""
-        self._expected = 0
-        self._first = 0
-        self._least_stamp = 0
+        self._expected = _UNKNOWN if first is None else first
+        self._first = self._expected
         self._gap_starts: list[int] = []
         self._gap_ends: list[int] = []
         self._base_ns: int | None = None
@@ -126,8 +127,6 @@ class Arrivals:
 
     def train(self, first: int, count: int, sent_ns: int, arrived_ns: int) -> None:
         """Take consecutive datagrams that were sent together and arrived together."""
-        if sent_ns < self._least_stamp:
-            return
         if first == self._expected:
             self.received += count
             self._expected += count
@@ -137,31 +136,35 @@ class Arrivals:
         if first < _NUMBER_LIMIT:
             self._date(sent_ns, arrived_ns, count)
 
-    def measure(self, first: int) -> None:
-        """Begin to measure, with the first datagram after those of the omitted part.
+    def end(self, first: int, end: int) -> None:
+        """Take the numbers of the sender's first datagram and of the one after its last.
 
-        Missing datagrams before it count as lost when `end` gives the sender's count of measured
-        ones.
+        Those that are missing before the first seen, and after the last, are lost.
         """
-        self._least_stamp = SECOND_0
-        self._gap_starts, self._gap_ends = [], []
-        self._replace_gaps(0, 0, (self._expected, first))
-        self._first = self._expected = max(first, self._expected)
+        if self._expected == _UNKNOWN:
+            self._first = self._expected = first
+        if self._expected < end:
+            self.lost += end - self._expected
+            self._expected = end
+        self.lost += max(self._first - first, 0)
+        self._first = min(self._first, first)
 
-    def end(self, sent: int, omitted: int = 0) -> None:
-        """Take the sender's count of datagrams, and how many of them were omitted.
-
-        Those after the last seen are lost, and those between the omitted ones and the first seen.
-        """
-        if self._expected < sent:
-            self.lost += sent - self._expected
-            self._expected = sent
-        self.lost += max(self._first - omitted, 0)
-        self._first = min(self._first, omitted)
+    @property
+    def counts(self) -> dict[str, int]:
+        """The counts, by the names of their metrics."""
+        return {
+            "packets_received": self.received,
+            "packets_lost": self.lost,
+            "packets_reordered": self.reordered,
+            "packets_duplicated": self.duplicates,
+        }
 
     def _take(self, number: int) -> None:
         if number >= _NUMBER_LIMIT:
             return
+        if self._expected == _UNKNOWN:
+            self._first = self._expected = number
+            self._replace_gaps(0, 0, (0, number))
         if number >= self._expected:
             self.received += 1
             self.lost += number - self._expected
@@ -204,3 +207,51 @@ class Arrivals:
         self.jitter_ns *= _DECAY[count - 1]
         self._transit_ns = transit_ns
         self.transits.add(transit_ns - self._base_ns, count)
+
+
+class Reception:
+    """One stream at its receiver, in two parts: the stamp of a datagram decides which it is of.
+
+    So a datagram of the omitted part never counts in the measured part, however late it arrives.
+    `counts` grow from the first arrival on. They are those of the omitted part until `omit`, and
+    grow by those of the measured part from then on. Without an omitted part, ``omits`` False, and
+    with a sender that does not stamp its parts, all datagrams belong to the measured part.
+    """
+
+    def __init__(self, omits: bool) -> None:
+        self.measured = Arrivals(None if omits else 0)
+        self.current = Arrivals() if omits else self.measured
+        """The part whose counts grow now."""
+        self._omitted = self.current
+        self._before = dict.fromkeys(self.measured.counts, 0)
+
+    @property
+    def received(self) -> int:
+        """Datagrams of both parts that have arrived."""
+        both = self._omitted is not self.measured
+        return self.measured.received + (self._omitted.received if both else 0)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """The counts since the first arrival, by the names of their metrics."""
+        return {name: self._before[name] + count for name, count in self.current.counts.items()}
+
+    def train(self, first: int, count: int, sent_ns: int, arrived_ns: int) -> None:
+        """Take consecutive datagrams that were sent together and arrived together."""
+        part = self.measured if sent_ns >= SECOND_0 else self._omitted
+        part.train(first, count, sent_ns, arrived_ns)
+
+    def omit(self) -> None:
+        """The omitted part has ended."""
+        if self.current is not self.measured:
+            self._before, self.current = self.counts, self.measured
+        else:
+            self.measured.gaps = Histogram()
+
+    def end(self, sent: int, omitted: int) -> None:
+        """Take the sender's count of datagrams, and how many of them were omitted."""
+        if self._omitted is not self.measured:
+            self._omitted.end(0, omitted)
+        else:
+            omitted = 0
+        self.measured.end(omitted, sent)

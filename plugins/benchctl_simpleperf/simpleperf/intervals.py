@@ -111,7 +111,11 @@ def encode_rows(rows: Sequence[IntervalRow]) -> Iterator[dict[str, Any]]:
 
 
 def decode_rows(members: Mapping[str, Any], sends: bool, streams: int) -> list[IntervalRow]:
-    """Read the members of a ``samples`` message of an end. Raises Problem."""
+    """Read the members of a ``samples`` message of an end. Raises Problem.
+
+    An interval that ends before it begins is left out. Version 2.0.0 sends one where nothing of the
+    measured part arrives.
+    """
     fields = members["fields"]
     check_names(fields, sends)
     rows = []
@@ -119,9 +123,10 @@ def decode_rows(members: Mapping[str, Any], sends: bool, streams: int) -> list[I
         if len(row) != 4 + len(fields) or row[0] not in range(streams) or row[1] < 0:
             raise Problem("peer", "a row that does not fit its fields")
         stream, number, start_s, end_s, *values = row
-        rows.append(
-            IntervalRow(int(stream), int(number), start_s, end_s, dict(zip(fields, values)))
-        )
+        if start_s <= end_s:
+            rows.append(
+                IntervalRow(int(stream), int(number), start_s, end_s, dict(zip(fields, values)))
+            )
     return rows
 
 

@@ -100,10 +100,9 @@ class Measurement(threading.Thread):
         start_ns = self._timeline.start_ns or now_ns
         self.start_epoch_s = unix_time_s(start_ns)
         ledger = _Ledger(self._streams, self._timeline, start_ns)
-        end_ns = start_ns + self._timeline.schedule.end_ns
         sharpen_timers()
         with woken_first():
-            self._note_until(end_ns, ledger)
+            self._note_until_end(ledger)
         # A stream that was not stopped has seen its end: everything sent has arrived.
         cut_off = any(stream.stopped for stream in self._streams)
         self.stop()
@@ -114,6 +113,7 @@ class Measurement(threading.Thread):
             ended_ns = max(last.at_ns for last in lasts if last)
         else:
             ended_ns = max(stream.ended_ns for stream in self._streams) or time.monotonic_ns()
+            end_ns = self._timeline.end_ns
             if cut_off and time.monotonic_ns() >= end_ns:
                 ended_ns = max(ended_ns, end_ns)
         self.rows.extend(ledger.finish(ended_ns))
@@ -124,10 +124,10 @@ class Measurement(threading.Thread):
         if closing:
             self._close_streams()
 
-    def _note_until(self, end_ns: int, ledger: _Ledger) -> None:
+    def _note_until_end(self, ledger: _Ledger) -> None:
         """Let the streams note their intervals, until the last has ended or no data moves."""
         collect_ns = time.monotonic_ns() + _COLLECT_NS
-        while not self._over_by(min(end_ns, collect_ns, self._due_ns())):
+        while not self._over_by(min(end_ns := self._timeline.end_ns, collect_ns, self._due_ns())):
             now_ns = time.monotonic_ns()
             for stream in self._streams:
                 if not stream.notes_itself:
@@ -198,7 +198,7 @@ class _Ledger:
         self._streams = streams
         self._timeline = timeline
         self._start_ns = start_ns
-        self._from_ns = [start_ns for _ in streams]
+        self._from_ns: list[int | None] = [None for _ in streams]
         self._numbers = [0 for _ in streams]
         self._last: list[Mapping[str, float]] = [{} for _ in streams]
         self._base: list[Mapping[str, float] | None] = [
@@ -206,12 +206,16 @@ class _Ledger:
         ]
 
     def collect(self) -> list[IntervalRow]:
-        """Return the rows of the intervals that the streams have noted."""
-        return [
+        """Return the rows of the intervals that the streams have noted.
+
+        There is none of an interval without time: second 0 has come at the end of another.
+        """
+        rows = (
             self._row(position, note)
             for position, stream in enumerate(self._streams)
             for note in (stream.notes.popleft() for _ in range(len(stream.notes)))
-        ]
+        )
+        return [row for row in rows if row.end_s > row.start_s]
 
     def finish(self, ended_ns: int) -> list[IntervalRow]:
         """Return the last rows, the streams having ended at a time."""
@@ -221,7 +225,7 @@ class _Ledger:
         rows = self.collect()
         for position, stream in enumerate(self._streams):
             # A stream that ended before the last interval's end leaves one without data.
-            at_ns = ended_ns if ended_ns > self._from_ns[position] else time.monotonic_ns()
+            at_ns = ended_ns if ended_ns > self._from(position) else time.monotonic_ns()
             boundary = Boundary(self._numbers[position], 0, last=True)
             note = stream.last or IntervalNote(boundary, at_ns, at_ns, stream.reading())
             rows.append(self._row(position, note))
@@ -238,25 +242,32 @@ class _Ledger:
             ],
         )
 
+    def _from(self, position: int) -> int:
+        """Return where the next interval of a stream begins."""
+        from_ns = self._from_ns[position]
+        return self._timeline.start_ns or self._start_ns if from_ns is None else from_ns
+
     def _row(self, position: int, note: IntervalNote) -> IntervalRow:
-        zero_ns = self._timeline.zero_ns
+        zero_ns, from_ns = self._timeline.zero_ns, self._from(position)
         if note.due_ns < zero_ns:
             # The end of the omitted part may be unknown yet: assume the requested length.
-            zero_ns = self._start_ns + self._timeline.schedule.omit_ns
+            start_ns = self._timeline.start_ns or self._start_ns
+            zero_ns = start_ns + self._timeline.schedule.omit_ns
         metrics = {**_less(note.reading.counts, self._last[position]), **note.reading.values}
         if self._streams[position].asks_the_kernel:
             metrics["reading_late_s"] = (note.at_ns - note.due_ns) / SECOND_NS
         row = IntervalRow(
             position,
             note.boundary.number,
-            (self._from_ns[position] - zero_ns) / SECOND_NS,
+            (from_ns - zero_ns) / SECOND_NS,
             (note.at_ns - zero_ns) / SECOND_NS,
             metrics,
         )
         self._numbers[position] = note.boundary.number + 1
         self._from_ns[position] = note.at_ns
         self._last[position] = note.reading.counts
-        if self._base[position] is None and note.due_ns >= self._timeline.zero_ns:
+        at_zero = note.boundary.at_ns >= self._timeline.schedule.omit_ns
+        if self._base[position] is None and at_zero:
             self._base[position] = note.reading.counts
         return row
 

@@ -151,7 +151,12 @@ MESSAGES: Mapping[str, Mapping[str, Check]] = {
         "fields": list_of(_NAME, 64),
         "rows": list_of(list_of(number(), 68), 4096),
     },
-    "sent": {"direction": _DIRECTION, "packets": _PACKETS, "omitted": Later(_PACKETS)},
+    "sent": {
+        "direction": _DIRECTION,
+        "packets": _PACKETS,
+        "omitted": Later(_PACKETS),
+        "duration_s": Later(number(0)),
+    },
     "result": {
         "directions": mapping_of(_DIRECTION, _SIDE, 2),
         "cpu": _FACTS,

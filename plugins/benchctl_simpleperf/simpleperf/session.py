@@ -251,7 +251,7 @@ class Session(HubConnection):
     def _on_sent(self, members: Mapping[str, Any]) -> None:
         side = self._sides.get(members["direction"])
         if side is not None and not side.sends:
-            side.expect(members["packets"], members["omitted"])
+            side.expect(members["packets"], members["omitted"], members["duration_s"])
 
     def _on_stop(self, _: Mapping[str, Any]) -> None:
         for side in self._sides.values():

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any, Callable
 
 from .intervals import IntervalRow
-from .measurement import Measurement
+from .measurement import Measurement, Totals
 from .options import effective_options, set_patience
 from .settings import MeasurementSettings, Pause
 from .stream import Stream, Timeline
@@ -88,11 +88,12 @@ class Side:
         return sum(stream.moved_bytes for stream in self._streams)
 
     @property
-    def counts(self) -> dict[str, list[int]]:
-        """Datagrams sent, and the omitted ones of them, stream by stream."""
+    def counts(self) -> dict[str, Any]:
+        """Datagrams sent and the omitted ones of them, stream by stream, and the measured time."""
         return {
             "packets": [stream.packets for stream in self._streams],
             "omitted": [stream.omitted_packets for stream in self._streams],
+            "duration_s": self._totals.duration_s,
         }
 
     def start(self) -> None:
@@ -107,22 +108,29 @@ class Side:
         """Free the sockets as soon as nothing uses them."""
         self._measurement.close()
 
-    def expect(self, packets: Sequence[int], omitted: Sequence[int] | None) -> None:
-        """Take the sender's counts: nothing more is to come.
+    def expect(
+        self, packets: Sequence[int], omitted: Sequence[int] | None, duration_s: float | None
+    ) -> None:
+        """Take the sender's counts and its measured time: nothing more is to come.
 
-        ``omitted`` are those of the omitted part; None from an older sender, which does not know
-        them.
+        ``omitted`` are those of the omitted part. An older sender does not know these, or does not
+        say how long it measured: None.
         """
         self.told = True
         if omitted is not None:
             self._measured = [sent - less for sent, less in zip(packets, omitted)]
         for stream, count, less in zip(self._streams, packets, omitted or [0] * len(packets)):
-            stream.expect(count, less)
+            stream.expect(count, less, duration_s)
+
+    @property
+    def _totals(self) -> Totals:
+        totals = self._measurement.totals
+        assert totals is not None, "asked before the end"
+        return totals
 
     def figures(self) -> dict[str, Any]:
         """Return the final figures, as they go over the wire; call it before `close`."""
-        totals = self._measurement.totals
-        assert totals is not None, "asked before the end"
+        totals = self._totals
         streams = [dict(stream) for stream in totals.streams]
         for stream, sent in zip(streams, self._measured):
             # However the measurement ended, datagrams that were sent and did not arrive are lost.

@@ -47,8 +47,8 @@ NEVER_NS = 1 << 63
 class Timeline:
     """When the streams of one side began, and when their second 0 is, on the monotonic clock.
 
-    The first stream to start sets both. A sender's second 0 is the omitted part after its start; a
-    receiver of datagrams gets it from them. ``pauses`` are those of receivers over TCP, in order.
+    The first stream to start sets both: second 0 is the omitted part after the start. A receiver of
+    stamped datagrams lets both `follow` them. ``pauses`` are those of receivers over TCP, in order.
     """
 
     def __init__(self, schedule: Schedule, pauses: Sequence[Pause] = ()) -> None:
@@ -58,27 +58,54 @@ class Timeline:
         self.start_ns = 0
         """0 before the first byte."""
         self.zero_ns = NEVER_NS
+        self._ended_ns = 0
+        """The end of the latest interval that has ended."""
         self._lock = threading.Lock()
 
-    def begin(self, at_ns: int, zero_known: bool = True) -> None:
+    @property
+    def end_ns(self) -> int:
+        """When the last interval ends."""
+        return self.zero_ns + self.schedule.end_ns - self.schedule.omit_ns
+
+    @property
+    def fixed(self) -> bool:
+        """Whether an interval has ended at second 0 or later."""
+        return self._ended_ns >= self.zero_ns
+
+    def begin(self, at_ns: int) -> None:
         """Take the time of a stream's first byte."""
         with self._lock:
             if not self.start_ns:
                 self.start_ns = at_ns
-                if zero_known:
-                    self.zero_ns = at_ns + self.schedule.omit_ns
+                self.zero_ns = at_ns + self.schedule.omit_ns
         self.begun.set()
 
-    def measure(self, at_ns: int) -> None:
-        """Take the time of second 0."""
-        with self._lock:
-            self.zero_ns = min(self.zero_ns, at_ns)
+    def follow(self, zero_ns: int, measured: bool) -> bool:
+        """Take when second 0 is by a datagram that has arrived; returns whether others count, too.
 
-    def due_ns(self, boundary: Boundary) -> int:
-        """Return when an interval ends."""
-        if boundary.at_ns < self.schedule.omit_ns:
-            return min(self.start_ns + boundary.at_ns, self.zero_ns)
-        return self.zero_ns + boundary.at_ns - self.schedule.omit_ns
+        In the omitted part the latest datagram counts: what is sent at second 0 is delayed by the
+        same queue. In the measured part it is the one with the least delay. When an interval has
+        ended at second 0 or later, none does, so times that were reported stay true.
+        """
+        with self._lock:
+            if self.fixed:
+                return False
+            if measured:
+                zero_ns = min(zero_ns, self.zero_ns)
+            self.zero_ns = max(zero_ns, self._ended_ns)
+            if not self._ended_ns:
+                self.start_ns = self.zero_ns - self.schedule.omit_ns
+            return True
+
+    def ended_ns(self, boundary: Boundary, now_ns: int) -> int:
+        """Return when an interval ends; if that is over, it has ended at that time for good."""
+        with self._lock:
+            due_ns = self.zero_ns + boundary.at_ns - self.schedule.omit_ns
+            if boundary.at_ns < self.schedule.omit_ns:
+                due_ns = min(self.start_ns + boundary.at_ns, self.zero_ns)
+            if due_ns <= now_ns:
+                self._ended_ns = max(self._ended_ns, due_ns)
+            return due_ns
 
 
 class Stream:
@@ -142,8 +169,11 @@ class Stream:
         """Return final figures other than differences of counts; called when `move` has ended."""
         return {}
 
-    def expect(self, packets: int, omitted: int) -> None:
-        """Take the sender's final counts of datagrams; a TCP stream ends by itself."""
+    def expect(self, packets: int, omitted: int, lasted_s: float | None) -> None:
+        """Take the sender's final counts of datagrams, and how long it measured, if it says so.
+
+        A TCP stream ends by itself.
+        """
 
     def stop(self) -> None:
         """Make `move` return as soon as its measurement is complete."""
@@ -153,9 +183,9 @@ class Stream:
         """Free the stream's socket; called when `move` has ended or never began."""
         self._sock.close()
 
-    def begin(self, at_ns: int | None = None, zero_known: bool = True) -> None:
+    def begin(self, at_ns: int | None = None) -> None:
         """Begin to count, with the first byte: now, or at a more exact time."""
-        self._timeline.begin(at_ns or time.monotonic_ns(), zero_known)
+        self._timeline.begin(at_ns or time.monotonic_ns())
         self.note(0)
 
     def note(self, now_ns: int) -> None:
@@ -164,7 +194,7 @@ class Stream:
         with self._lock:
             if not timeline.start_ns:
                 return  # No stream has moved data yet.
-            self.next_ns = timeline.due_ns(self._boundary)
+            self.next_ns = timeline.ended_ns(self._boundary, now_ns)
             if now_ns < self.next_ns:
                 return
             reading = self.reading()
@@ -177,7 +207,7 @@ class Stream:
                 if self._boundary.at_ns == timeline.schedule.omit_ns:
                     self.omit()
                 self._boundary = next(self._boundaries)
-                self.next_ns = timeline.due_ns(self._boundary)
+                self.next_ns = timeline.ended_ns(self._boundary, now_ns)
             if self.next_ns <= now_ns:
                 if self.asks_the_kernel:
                     self.last = IntervalNote(self._boundary, self.next_ns, read_ns, reading)

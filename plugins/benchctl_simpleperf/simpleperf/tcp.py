@@ -132,8 +132,8 @@ class TcpSender(_Sender):
         if settings.zero_copy and not self._pacer:
             self._open_file(unavailable)
 
-    def begin(self, at_ns: int | None = None, zero_known: bool = True) -> None:
-        super().begin(at_ns, zero_known)
+    def begin(self, at_ns: int | None = None) -> None:
+        super().begin(at_ns)
         if self._pacer:
             self._pacer.start(at_ns or time.monotonic_ns())
 

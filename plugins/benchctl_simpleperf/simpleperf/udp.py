@@ -20,12 +20,12 @@ from benchctl_standalone.histogram import Histogram
 from benchctl_standalone.kernel import Kernel
 from benchctl_standalone.priority import sharpen_timers
 
-from .datagrams import HEADER, SECOND_0, STAMPS_FROM, Arrivals, Train, row_of
+from .datagrams import HEADER, SECOND_0, STAMPS_FROM, Arrivals, Reception, Train, row_of
 from .intervals import SECOND_NS
 from .options import set_patience
 from .pacing import Pacer, give_way
 from .settings import MeasurementSettings
-from .stream import Reading, Stream, Timeline
+from .stream import NEVER_NS, Reading, Stream, Timeline
 
 # The kernel's limits of one UDP_SEGMENT send: UDP_MAX_SEGMENTS, and a UDP payload.
 _SEGMENTS_LIMIT = 64
@@ -39,6 +39,8 @@ _GRACE_S = 0.25
 _COUNT_S = 1.5
 # How often the receiver checks whether it should end.
 _LOOK_S = 0.05
+# So often does a fast stream's second 0 follow its omitted part, which is how exact it is then.
+_FOLLOW_NS = 100_000
 # The pause after a device's queue was full.
 _FULL_S = 100e-6
 _BUFFER_BYTES = 1 << 16
@@ -105,11 +107,11 @@ class UdpSender(Stream):
         sharpen_timers()
         train, burst, length = Train(self._length, self._burst), self._burst, self._length
         whole = memoryview(train.payload)
-        begun_ns = time.monotonic_ns()
-        self.begin(begun_ns)
-        stamp_0_ns = SECOND_0 - self._timeline.zero_ns
+        left_ns = now_ns = time.monotonic_ns()
+        self.begin(now_ns)
+        end_ns, stamp_0_ns = self._timeline.end_ns, SECOND_0 - self._timeline.zero_ns
         if self._pacer:
-            self._pacer.start(begun_ns)
+            self._pacer.start(now_ns)
         while self._sent < self._share:
             if self._pacer:
                 self._pacer.wait(self._sent, self._look)
@@ -117,7 +119,8 @@ class UdpSender(Stream):
             if now_ns >= self.next_ns:
                 self.note(now_ns)
             if self.stopped:
-                return
+                break
+            left_ns = now_ns
             if not self._pacer:
                 # A receiver on the same core would else run only when this thread is preempted, and
                 # its buffer would be full long before.
@@ -125,9 +128,12 @@ class UdpSender(Stream):
             train.write(self._sent, now_ns + stamp_0_ns)
             left = self._share - self._sent
             self._send(whole if left >= burst else whole[: left * length])
-        if self._pacer:
-            # The last datagram takes its time like all others: n datagrams, n gaps.
-            self._pacer.wait(self._sent, self._look)
+        if self._pacer and not self.stopped:
+            # The last datagram takes its time like all others: n datagrams, n gaps, but for what is
+            # beyond the duration.
+            self._pacer.wait(self._sent, lambda: self._look() or time.monotonic_ns() >= end_ns)
+        # It has measured for as long as was asked: a busy machine may let it find that out late.
+        self.ended_ns = max(left_ns, min(time.monotonic_ns(), end_ns))
 
     def _look(self) -> bool:
         """Return whether to stop; a slow stream's intervals end while it waits."""
@@ -197,9 +203,11 @@ class UdpSender(Stream):
 class UdpReceiver(Stream):
     """Receives until all sent datagrams have arrived, or no more do after the sender's end.
 
-    It measures the datagrams that were sent from the sender's second 0 on: its own second 0 is the
-    arrival of the first of them. An older sender does not stamp them so: then it measures from the
-    end of the omitted part on the receiver's clock.
+    It measures the datagrams that were sent from the sender's second 0 on. A stamp is how long
+    after second 0 a datagram left: its arrival less that is this end's second 0. The end is as long
+    after that as the sender measured, or the last arrival if that is later. An older sender does
+    not stamp datagrams so: then time begins with the first arrival, ends with the last, and the
+    omitted part is over when its length has passed.
     """
 
     stops_in_time = False
@@ -215,14 +223,15 @@ class UdpReceiver(Stream):
     ) -> None:
         super().__init__(index, timeline, sock)
         self._length = settings.length_bytes
-        self._arrivals = Arrivals()
+        self._reception = Reception(settings.omit_s > 0)
         self._transits, self._unmerged = Histogram(), Histogram()
-        self._omits = settings.omit_s > 0
+        self._made_ns = time.monotonic_ns()
         self._told_ns = 0
         self._stop_ns = 0
         self._sent: int | None = None
         self._omitted = 0
-        self.facts = {"timestamps": "program", "udp_gro": False}
+        self._lasted_ns = 0
+        self.facts = {"timestamps": "program", "udp_gro": False, "timed_by": "sender"}
         set_patience(sock, socket.SO_RCVTIMEO, _LOOK_S)
         if self._try(Kernel.TIMESTAMP_NS, socket.SOL_SOCKET, "kernel_timestamps", unavailable):
             self.facts["timestamps"] = "kernel"
@@ -232,9 +241,13 @@ class UdpReceiver(Stream):
                 Kernel.UDP_GRO, socket.IPPROTO_UDP, "udp_gro", unavailable
             )
 
-    def expect(self, packets: int, omitted: int) -> None:
+    def expect(self, packets: int, omitted: int, lasted_s: float | None) -> None:
         """Take the sender's final counts; the stream ends when these have arrived or no more do."""
         self._told_ns = time.monotonic_ns()
+        if lasted_s is None:
+            self.facts["timed_by"] = "arrivals"
+        else:
+            self._lasted_ns = round(lasted_s * SECOND_NS)
         self._omitted, self._sent = omitted, packets
 
     def stop(self) -> None:
@@ -244,7 +257,9 @@ class UdpReceiver(Stream):
     def move(self) -> None:
         buffer = bytearray(_BUFFER_BYTES)
         buffers = [buffer]
-        receive, arrivals = self._sock.recvmsg_into, self._arrivals
+        receive, reception, timeline = self._sock.recvmsg_into, self._reception, self._timeline
+        # What is computed for each train costs a fast stream datagrams, so little is.
+        follows, least_ns, again_ns = True, NEVER_NS, 0
         while not self.stopped:
             try:
                 size, ancillary, _, _ = receive(buffers, _ANCILLARY_BYTES)
@@ -260,57 +275,72 @@ class UdpReceiver(Stream):
             # The wall clock may be set while we run, so it only gives the time since then.
             self.ended_ns = time.monotonic_ns() - max(time.time_ns() - arrived_ns, 0)
             row = row_of(buffer, length, count)
-            if not arrivals.received:
-                self._omits = self._omits and HEADER.unpack_from(buffer)[1] >= STAMPS_FROM
-                self.begin(self.ended_ns, zero_known=not self._omits)
-            elif self.ended_ns >= self.next_ns:
+            sent_ns = row[1] if row else HEADER.unpack_from(buffer)[1]
+            if follows and (
+                self.ended_ns - sent_ns < least_ns
+                or (sent_ns < SECOND_0 and self.ended_ns >= again_ns)
+            ):
+                follows = self._follow(sent_ns)
+                reception, least_ns = self._reception, timeline.zero_ns - SECOND_0
+                again_ns = self.ended_ns + _FOLLOW_NS
+            if self.ended_ns >= self.next_ns:
                 self.note(self.ended_ns)
+                follows = follows and not timeline.fixed
             if row:
-                self._take(row[0], count, row[1], arrived_ns)
+                reception.train(row[0], count, sent_ns, arrived_ns)
             else:
                 # The kernel joined datagrams of several times, or the network reordered them.
                 for at in range(0, count * length, length):
                     number, sent_ns = HEADER.unpack_from(buffer, at)
-                    self._take(number, 1, sent_ns, arrived_ns)
-            if (self._sent is not None and arrivals.received >= self._sent) or (
+                    reception.train(number, 1, sent_ns, arrived_ns)
+            if (self._sent is not None and reception.received >= self._sent) or (
                 self._stop_ns and self._nothing_more()
             ):
                 break
         if self._sent is not None:
-            if self._omits and self._omitted < self._sent:
-                self._measure(self._omitted)
-            arrivals.end(self._sent, self._omitted)
+            self._end()
+            # What is missing at the end counts in the last interval, not in those before.
+            self.note(self.ended_ns)
+            self._reception.end(self._sent, self._omitted)
 
-    def _take(self, number: int, count: int, sent_ns: int, arrived_ns: int) -> None:
-        if self._omits and sent_ns >= SECOND_0:
-            self._measure(number)
-        self._arrivals.train(number, count, sent_ns, arrived_ns)
+    def _follow(self, sent_ns: int) -> bool:
+        """Let second 0 be that of the datagram that has arrived; returns whether others count, too.
 
-    def _measure(self, first: int) -> None:
-        """The omitted part has ended: count from a datagram on."""
-        self._omits = False
-        at_ns = self.ended_ns or time.monotonic_ns()
-        self._timeline.measure(at_ns)
-        self.note(at_ns)
-        self._arrivals.measure(first)
+        Whatever a peer stamps, it has sent nothing before it was asked, nor omitted more than that.
+        """
+        if sent_ns < STAMPS_FROM:
+            self.begin(self.ended_ns)
+            self.facts["timed_by"] = "arrivals"
+            self._reception = Reception(omits=False)
+            return False
+        omit_ns = self._timeline.schedule.omit_ns
+        zero_ns = max(self.ended_ns - (sent_ns - SECOND_0), self._made_ns + omit_ns)
+        zero_ns = min(zero_ns, self.ended_ns + omit_ns)
+        self.begin(zero_ns - omit_ns)
+        follows = self._timeline.follow(zero_ns, sent_ns >= SECOND_0)
+        self.note(self.ended_ns)
+        return follows
+
+    def _end(self) -> None:
+        """The time of this end is at least as long as the sender's."""
+        lasted_ns = min(self._lasted_ns, self._told_ns - self._made_ns)
+        if not self._timeline.start_ns and lasted_ns:
+            # Nothing has arrived: the sender ended just before it said so.
+            self.begin(self._told_ns - lasted_ns - self._timeline.schedule.omit_ns)
+        if self._timeline.start_ns and self._omitted < (self._sent or 0):
+            self.ended_ns = max(self.ended_ns, self._timeline.zero_ns + lasted_ns)
 
     @property
     def moved_bytes(self) -> int:
-        return self._arrivals.received * self._length
+        return self._reception.received * self._length
 
     def reading(self) -> Reading:
-        arrivals = self._arrivals
-        counts = {
-            "packets_received": arrivals.received,
-            "bytes_received": arrivals.received * self._length,
-            "packets_lost": arrivals.lost,
-            "packets_reordered": arrivals.reordered,
-            "packets_duplicated": arrivals.duplicates,
-        }
+        arrivals, counts = self._reception.current, dict(self._reception.counts)
+        counts["bytes_received"] = counts["packets_received"] * self._length
         if Kernel.MEMINFO is not None:
             memory = self._sock.getsockopt(socket.SOL_SOCKET, Kernel.MEMINFO, _MEMINFO.size)
             counts["receiver_drops"] = _MEMINFO.unpack(memory)[_MEMINFO_DROPS]
-        values = {"jitter_rfc3550_s": arrivals.jitter_ns / SECOND_NS}
+        values = _jitter(arrivals)
         interval, arrivals.transits = arrivals.transits, Histogram()
         values.update(_variation(interval))
         # The thread may be adding to it now, so it is merged at the next reading.
@@ -319,14 +349,14 @@ class UdpReceiver(Stream):
         return Reading(counts, values)
 
     def omit(self) -> None:
+        self._reception.omit()
         self._transits, self._unmerged = Histogram(), Histogram()
-        self._arrivals.gaps = Histogram()
 
     def summary(self) -> dict[str, Any]:
         self._transits.merge(self._unmerged)
         return {
-            "jitter_rfc3550_s": self._arrivals.jitter_ns / SECOND_NS,
-            "packet_gap_s": self._arrivals.gaps.summary_s(),
+            **_jitter(self._reception.measured),
+            "packet_gap_s": self._reception.measured.gaps.summary_s(),
             **_variation(self._transits),
         }
 
@@ -358,6 +388,13 @@ def _arrival(ancillary: list[tuple[int, int, bytes]], size: int) -> tuple[int, i
         elif level == socket.IPPROTO_UDP and kind == Kernel.UDP_GRO:
             length = _INT.unpack_from(data)[0]
     return length, arrived_ns or time.time_ns()
+
+
+def _jitter(arrivals: Arrivals) -> dict[str, float]:
+    """Return the interarrival jitter, which needs two arrivals."""
+    if arrivals.received < 2:
+        return {}
+    return {"jitter_rfc3550_s": arrivals.jitter_ns / SECOND_NS}
 
 
 def _variation(transits: Histogram) -> dict[str, float]:

@@ -1,0 +1,157 @@
+"""Hosts that are off, cut off, or hostile: each costs what needs it, and no more time than said."""
+
+import os
+import signal
+import sys
+import time
+
+import pytest
+from hosts.test_hostile import PONGS, STARTS, hostile
+from remote.measured import MAIN
+from remote_lab import NEEDS, TWO, remote_lab
+from waiting import DEAR_LOOK_S, wait_until
+
+pytestmark = NEEDS
+
+OTHER = "Host lima\nHostName tokyo\nPort 2222"
+# Three hosts, of which one is off until somebody serves it.
+MESH = """
+[hosts.paris]
+ssh = "paris"
+[hosts.tokyo]
+ssh = "tokyo"
+[hosts.lima]
+ssh = "lima"
+address = "tokyo"
+ports = "9100-9120"
+cleanup = "true"
+
+[flows.main]
+backend = "simpleperf"
+duration = "300ms"
+rate = "2Mbit"
+
+[axes]
+pair = { mesh = ["paris", "tokyo", "lima"] }
+"""
+
+
+def test_a_host_that_is_off_costs_its_trials_which_are_measured_when_it_is_there(lab, measure):
+    lab.configure(OTHER)
+    run = measure(MESH)
+    assert run.end() == 1, run.told()
+    trials = {trial["point"]["pair"]: trial for trial in run.of("trial_ended")}
+    assert len(trials) == 6
+    for pair, trial in trials.items():
+        if "lima" in pair:
+            assert trial["status"] == "failed"
+            assert trial["error"] == "host lima: it refuses connections"
+        else:
+            assert trial["status"] == "ok", trial
+    assert [note for note in run.of("note") if "trials that need it fail" in note["text"]]
+    lab.serve("tokyo")
+    env = {**os.environ, "BENCHCTL_STORE": run.store}
+    done = lab.run(
+        sys.executable, "-m", "benchctl", "resume", "last", "--failed", "--quiet", env=env
+    )
+    assert done.returncode == 0, done.stderr
+
+
+# The hosts have a way between them that stays: only that of SSH is cut.
+LONG_DESK = TWO.replace('["here", "middle"]', '["here", "middle"], delay = "1ms"')
+
+
+def test_a_cut_of_ten_seconds_costs_nothing(measure, tmp_path):
+    seconds = 14
+    with remote_lab(tmp_path, LONG_DESK) as lab:
+        text = MAIN.replace('"1s"', f'"{seconds}s"') + "[run]\nattempts = 1\n"
+        run = measure(text, lab=lab)
+        run.until("sample", 6)
+        lab.cut("desk")
+        time.sleep(10.0)
+        lab.mend("desk")
+        assert run.end() == 0, run.told()
+    samples = [s for s in run.of("sample") if s["told_by"] == "client"]
+    assert len(samples) == 10 * seconds
+    assert samples[-1]["end_s"] == pytest.approx(seconds, abs=0.05)
+
+
+def interrupt(lab, word):
+    """Interrupt benchctl as a terminal does, within the namespaces of the lab."""
+    for pid, line in lab.processes("here").items():
+        if line.startswith(f"{sys.executable} -m benchctl {word}"):
+            os.kill(pid, signal.SIGINT)
+
+
+@pytest.mark.parametrize(
+    ("does", "why"),
+    [
+        ("yes", "host tokyo: the login works, but runs no command before it has printed 1 MiB"),
+        (f"exec {sys.executable} -c 'print(7 * chr(0))'", "host tokyo: "),
+    ],
+    ids=["flood", "nothing"],
+)
+def test_a_login_that_is_none_is_named_and_ended(does, why, lab, measure):
+    lab.serve("tokyo", "-o", f"ForceCommand={does}")
+    lab.configure("Host tokyo\nPort 2222")
+    began = time.monotonic()
+    run = measure(MAIN)
+    assert run.end() == 3, run.told()
+    assert time.monotonic() - began < 15.0
+    assert why in "".join(run.errors)
+    wait_until(lambda: not lab.left("tokyo"), lambda: lab.left("tokyo"), DEAR_LOOK_S)
+
+
+def test_an_interrupt_ends_a_run_whose_agent_never_ends_anything(lab, measure, tmp_path):
+    words = hostile(f"{PONGS}{STARTS}{ANSWERS}")
+    script = tmp_path / "agent.py"
+    script.write_text(words[-1])
+    script.chmod(0o644)
+    lab.serve("tokyo", "-o", f"ForceCommand={sys.executable} -I -S {script}")
+    lab.configure("Host tokyo\nPort 2222")
+    flow = MAIN.replace('from = "paris"', 'from = "tokyo"').replace('to = "tokyo"', 'to = "paris"')
+    run = measure(flow.replace('"1s"', '"10min"'))
+    run.until("flow_started")
+    time.sleep(1.0)
+    began = time.monotonic()
+    interrupt(lab, "run")
+    assert run.end() in (130, -signal.SIGINT), run.told()
+    assert time.monotonic() - began < 10.0  # 3 s on a quiet machine
+    wait_until(lambda: not lab.left("paris"), lambda: lab.left("paris"), DEAR_LOOK_S)
+
+
+# Facts, ports and the version of simpleperf of a host on which all seems well.
+ANSWERS = """
+def answer(value): send(json.dumps({"is": "answer", "number": m["number"], "value": value}))
+FACTS = {"hostname": "t", "system": "Linux", "kernel": "6", "machine": "x", "sysctls": {},
+         "interfaces": {}, "clock": {}}
+if what == "lock": answer("")
+if what == "ask":
+    answer({"facts.collect": FACTS, "ports.is_own": True, "ports.first_free": [8088, 8089, 8090],
+            "counters.read": {}}[m["function"]])
+def says(text):
+    time_s = time.time()
+    send(json.dumps({"is": "output", "number": m["number"], "channel": 1, "time_s": time_s}), text)
+if what == "start":
+    version = "--version" in m["argv"]
+    says(b"simpleperf 9\\n" if version else b"")
+    if version: send(json.dumps({"is": "ended", "number": m["number"], "code": 0}))
+"""
+
+
+def test_two_interrupts_end_a_look_at_hosts_at_once(lab, tmp_path):
+    script = tmp_path / "agent.py"
+    script.write_text(hostile(f"{PONGS}{STARTS}")[-1])
+    lab.serve("tokyo", "-o", f"ForceCommand={sys.executable} -I -S {script}")
+    lab.configure("Host tokyo\nPort 2222")
+    profile = tmp_path / "main.toml"
+    profile.write_text(MAIN)
+    doctor = lab.start("doctor", "--hosts", str(profile))
+    wait_until(lambda: "agent.py" in str(lab.left("tokyo")), lambda: lab.left("tokyo"))
+    time.sleep(0.5)
+    began = time.monotonic()
+    interrupt(lab, "doctor")
+    time.sleep(0.2)
+    interrupt(lab, "doctor")
+    doctor.communicate()
+    assert time.monotonic() - began < 3.0
