@@ -13,7 +13,7 @@ from lab.lab_support import topology
 from remote import as_root
 from waiting import COMMAND_S, wait_until
 
-from benchctl.lab import ssh
+from benchctl.lab import ssh, ssh_service
 from benchctl.lab.devices import program_path
 from benchctl.lab.lab import Lab
 from benchctl.lab.link import Change
@@ -98,7 +98,7 @@ class RemoteLab:
     def configure(self, text):
         """Let ssh know other hosts or ways, by the lines of ssh_config(5): ``ProxyJump middle``."""
         # The first value that it reads counts.
-        file = ssh.PLACE / "ssh_config"
+        file = ssh_service.PLACE / "ssh_config"
         words = [
             "sh",
             "-c",
@@ -123,7 +123,7 @@ class RemoteLab:
         """
         # A user namespace cannot be made with the privileges of the lab's commands.
         prefix = self.lab.nodes[node].prefix[: -len(WITH_FEWER_PRIVILEGES)]
-        argv = [program_path("sshd"), *ssh.server(port).argv[1:], *options]
+        argv = [program_path("sshd"), *ssh_service.server(port).argv[1:], *options]
         with self._log(node, port).open("wb") as log:
             process = subprocess.Popen(
                 [*prefix, *ssh.AS_USER, *within, *argv],

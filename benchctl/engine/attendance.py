@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 
 from msgspec.structs import replace
 
-from benchctl.engine.holding import names_of_ends
+from benchctl.engine.needed_hosts import names_of_ends
 from benchctl.engine.network import note_same_machines, with_own_address
 from benchctl.engine.site import Site
 from benchctl.errors import HostError

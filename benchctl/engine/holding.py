@@ -13,11 +13,12 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from pathlib import Path
 
+from benchctl.engine.needed_hosts import needed_hosts
 from benchctl.errors import HostError, StoreError, UsageError
 from benchctl.hosts.hosts import Greet, Hosts, greet_nobody
 from benchctl.hosts.remote import RemoteHost, holder
 from benchctl.hosts.tasks import run_to_end
-from benchctl.run.planned import LOCAL, Hook, Host, Network, PlannedFlow
+from benchctl.run.planned import LOCAL, Host
 from benchctl.run.record import Run
 from benchctl.run.status import FAILURES, OPEN
 from benchctl.store.locks import other_stores
@@ -25,23 +26,6 @@ from benchctl.store.read import Reader
 
 # How often a run looks whether the others have ended; by chance, so that not all look at once.
 LOOK_S = 1.0
-
-
-def needed_hosts(
-    network: Network, flows: Iterable[PlannedFlow], hooks: Iterable[Hook]
-) -> list[Host]:
-    """Return the hosts that SSH reaches and that flows or commands need, and this machine."""
-    if not any(host.reach for host in network.hosts.values()):
-        return [LOCAL]
-    names = {hook.host for hook in hooks} | names_of_ends(network, flows)
-    needed = [network.hosts[name] for name in names]
-    here = [LOCAL] if any(host.reach is None for host in needed) else []
-    return here + [host for host in needed if host.reach]
-
-
-def names_of_ends(network: Network, flows: Iterable[PlannedFlow]) -> set[str]:
-    """Return the names of the hosts at the ends of flows."""
-    return {name for flow in flows for name in (flow.source, flow.to) if name not in network.peers}
 
 
 def hosts_of_run(reader: Reader, run: Run, *, failed: bool = False) -> list[Host]:

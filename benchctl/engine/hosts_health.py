@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from benchctl.api import Role
 from benchctl.engine.health import HealthFinding, of_machine
-from benchctl.engine.holding import needed_hosts
+from benchctl.engine.needed_hosts import needed_hosts
 from benchctl.engine.network import same_machines, with_address, with_own_address
 from benchctl.engine.pairs_health import HostPair, examine_pairs
 from benchctl.engine.planning import Planned

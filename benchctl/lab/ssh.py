@@ -15,33 +15,18 @@ from contextlib import suppress
 from pathlib import Path
 
 from benchctl.lab.devices import BuildError, program_path
-from benchctl.lab.model import Service
+from benchctl.lab.ssh_service import PLACE, SERVER_SETTINGS
 from benchctl.lab.syscalls import MS_NODEV, MS_NOEXEC, MS_NOSUID, mount
 
 USER = "benchctl"
 """Who logs in. The name has to be in /etc/passwd."""
 _ID = 1000
 USERS = Path("/etc/passwd")
-PLACE = Path("/etc/ssh")
 _KEY, _HOST_KEY, _KNOWN = PLACE / "lab_key", PLACE / "lab_host_key", PLACE / "ssh_known_hosts"
-_SERVER, _CLIENT = PLACE / "sshd_config", PLACE / "ssh_config"
+_CLIENT = PLACE / "ssh_config"
 
-SYSCTL = {
-    # What an ordinary user of most machines may: ping, and here also listen on port 22. The group
-    # is that of the user namespace's only user, as the lab sees it.
-    "net.ipv4.ping_group_range": "0 0",
-    "net.ipv4.ip_unprivileged_port_start": "0",
-}
-"""Settings of a host that serves."""
 AS_USER = ("unshare", "--user", f"--map-user={_ID}", f"--map-group={_ID}", "--")
 """The words before a command that runs as the user who logs in."""
-
-
-def server(port: int) -> Service:
-    """Return the service that lets the lab's other hosts log in."""
-    # The lab's /etc/ssh may be later than the machine's programs: no other file of it is read.
-    argv = ("sshd", "-D", "-e", "-f", str(_SERVER), "-p", str(port))
-    return Service(argv, (port,), ordinary=True)
 
 
 def users_file(text: str) -> str:
@@ -71,7 +56,7 @@ def mount_keys() -> None:
     _KNOWN.write_text(f"* {_HOST_KEY.with_suffix('.pub').read_text()}")
     _CLIENT.write_text(f"User {USER}\nIdentityFile {_KEY}\nGlobalKnownHostsFile {_KNOWN}\n")
     # StrictModes: the machine's root is nobody in the user namespace, and owns /etc.
-    _SERVER.write_text(
+    SERVER_SETTINGS.write_text(
         f"HostKey {_HOST_KEY}\nAuthorizedKeysFile {_KEY}.pub\nStrictModes no\nUsePAM no\n"
         "PidFile none\n"
     )

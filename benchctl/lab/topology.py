@@ -21,7 +21,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from benchctl.errors import nearest
-from benchctl.lab import ssh
+from benchctl.lab import ssh_service
 from benchctl.lab.addressing import AddressError, assign
 from benchctl.lab.model import Interface, Kind, Link, LinkSettings, Node, Route, Service, Topology
 from benchctl.lab.routing import Forwarding, interface_tables, route
@@ -157,7 +157,7 @@ class _Builder:
             return Node(name, kind, sysctl=sysctl)
         services = tuple(service for each in table.services for service in _services(each))
         if any(service.ordinary for service in services):
-            sysctl = {**ssh.SYSCTL, **sysctl}
+            sysctl = {**ssh_service.SYSCTL, **sysctl}
         return Node(name, kind, tuple(table.aliases), sysctl, table.initcwnd, services)
 
     def _check_aliases(self) -> None:
@@ -351,6 +351,6 @@ def _services(table: ServiceTable) -> list[Service]:
         ]
     if table.ssh:
         low, high = table.ssh
-        return [ssh.server(port) for port in range(low, high + 1)]
+        return [ssh_service.server(port) for port in range(low, high + 1)]
     low, high = table.ports or (1, 0)
     return [Service(tuple(table.command or ()), tuple(range(low, high + 1)))]

@@ -8,7 +8,8 @@ from types import SimpleNamespace
 import pytest
 
 from benchctl.engine import holding as module
-from benchctl.engine.holding import Holding, needed_hosts
+from benchctl.engine.holding import Holding
+from benchctl.engine.needed_hosts import needed_hosts
 from benchctl.errors import HostError, UsageError
 from benchctl.hosts.remote import holder
 from benchctl.metrics import Direction
