@@ -68,8 +68,8 @@ def run(
     """Run every trial of a profile, then print the summary."""
     from benchctl.cli.log import keep_log
     from benchctl.cli.watch import Showing, attach_to, measure
-    from benchctl.engine.holding import needed_hosts
     from benchctl.engine.launch import check_free, free_host
+    from benchctl.engine.needed_hosts import needed_hosts
     from benchctl.engine.planning import planned
     from benchctl.engine.prepare import record_plan
     from benchctl.engine.traffic import expected_traffic

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from benchctl.api import Role
 from benchctl.engine.health import HealthFinding
-from benchctl.engine.holding import needed_hosts
+from benchctl.engine.needed_hosts import needed_hosts
 from benchctl.engine.planning import Planned
 from benchctl.engine.preflight import commands_of
 from benchctl.engine.traffic import Amount, Traffic, expected_traffic
