@@ -61,7 +61,7 @@ class _Spare:
     """
 
     def __init__(self):
-        from benchctl.engine.signals import SIGNALS
+        from benchctl.engine.runner.signals import SIGNALS
 
         self._out, requests = socket.socketpair()
         self._pid = os.fork()
@@ -78,9 +78,9 @@ class _Spare:
 
     def take_the_place_of_runners(self):
         """Let this process measure where the command would start another interpreter."""
-        import benchctl.engine.launch
+        import benchctl.engine.runner.launch
 
-        benchctl.engine.launch._start = self._start
+        benchctl.engine.runner.launch._start = self._start
 
     def _start(self, store, run_id, stdin, stderr, no_wait):
         ours = None
@@ -100,7 +100,7 @@ class _Spare:
 
 
 class _Started:
-    """What `benchctl.engine.launch` needs of the Popen of a process that was forked."""
+    """What `benchctl.engine.runner.launch` needs of the Popen of a process that was forked."""
 
     def __init__(self, pid, stdin):
         self.pid, self.stdin, self.returncode = pid, stdin, None
@@ -219,8 +219,8 @@ def _serve():
     import benchctl.cli.main
     import benchctl.cli.watch
     import benchctl.engine.__main__
-    import benchctl.engine.planning
-    import benchctl.engine.runner
+    import benchctl.engine.prepare.planning
+    import benchctl.engine.runner.runner
     import benchctl.report.comparison
     import benchctl.tui.app  # noqa: F401
     from benchctl.__main__ import main

@@ -28,7 +28,7 @@ def check(
 
     Checks what "plan" checks, except tools, devices and addresses of this machine.
     """
-    from benchctl.engine.planning import check_file
+    from benchctl.engine.prepare.planning import check_file
     from benchctl.errors import BenchctlError
 
     code = 0

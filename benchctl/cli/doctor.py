@@ -15,7 +15,7 @@ from benchctl.errors import UsageError
 from benchctl.visible import visible
 
 if TYPE_CHECKING:
-    from benchctl.engine.health import HealthFinding
+    from benchctl.engine.checks.machine import HealthFinding
 
 
 def doctor(
@@ -44,7 +44,7 @@ def doctor(
         raise UsageError("--set and --lab are for the hosts of a profile", "add --hosts PROFILE")
     from benchctl.backends import installed
     from benchctl.cli.colour import coloured
-    from benchctl.engine.health import HealthFinding, examine
+    from benchctl.engine.checks.machine import HealthFinding, examine
     from benchctl.imports.kinds import importers
     from benchctl.report.formats import plugged
 
@@ -64,8 +64,8 @@ def doctor(
 def _of_hosts(profile: str, assignments: list[str], lab: str | None, *, as_json: bool) -> int:
     """Print what was found on the hosts of a profile; returns the exit code."""
     from benchctl.cli.colour import coloured
-    from benchctl.engine.hosts_health import REACH, examine_hosts
-    from benchctl.engine.planning import planned
+    from benchctl.engine.doctor.hosts import REACH, examine_hosts
+    from benchctl.engine.prepare.planning import planned
     from benchctl.errors import HostError
 
     found = examine_hosts(planned(profile, assignments, None, None, True, lab))

@@ -56,7 +56,7 @@ def _built(
     name: str, emulator: str | None, trust: bool, log: Path | None, log_json: bool
 ) -> Iterator[Lab]:
     from benchctl.cli.log import keep_log, show_new_lines
-    from benchctl.engine.trust import distrust_services, untrusted
+    from benchctl.engine.prepare.trust import distrust_services, untrusted
     from benchctl.errors import UsageError
     from benchctl.lab.lab import Lab
     from benchctl.lab.model import Emulator

@@ -13,7 +13,7 @@ from benchctl.cli import options
 from benchctl.visible import visible
 
 if TYPE_CHECKING:
-    from benchctl.engine.planning import Planned
+    from benchctl.engine.prepare.planning import Planned
     from benchctl.plan.bound import BoundTrial
 
 # A screenful; the whole of a large matrix is shown only on request.
@@ -41,7 +41,7 @@ def plan(
 
     Trials, their order, the exact commands and the total time.
     """
-    from benchctl.engine.planning import planned
+    from benchctl.engine.prepare.planning import planned
     from benchctl.tui.draw.plantext import plan_lines
     from benchctl.tui.draw.spans import to_text
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from benchctl.backends import Registry
-    from benchctl.engine.planning import Planned
+    from benchctl.engine.prepare.planning import Planned
     from benchctl.profile.quick import Quick
 
 
@@ -77,8 +77,8 @@ def quick(
     """
     from benchctl.cli.log import keep_log
     from benchctl.cli.watch import Showing, measure
-    from benchctl.engine.network import check_name
-    from benchctl.engine.prepare import record_plan
+    from benchctl.engine.checks.network import check_name
+    from benchctl.engine.prepare.stored_plan import record_plan
     from benchctl.errors import UsageError
     from benchctl.profile.quick import HERE, Quick
     from benchctl.profile.values import check_host
@@ -123,7 +123,7 @@ def _planned(wanted: Quick, save: Path | None, *, alone: bool) -> tuple[str, Pla
     from dataclasses import replace
 
     from benchctl.backends import installed
-    from benchctl.engine.planning import planned
+    from benchctl.engine.prepare.planning import planned
     from benchctl.toml.source import parse_toml
 
     found = _with_directions(wanted, installed())

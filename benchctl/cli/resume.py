@@ -40,8 +40,8 @@ def resume(
     """
     from benchctl.cli.log import keep_log
     from benchctl.cli.watch import Showing, measure
-    from benchctl.engine.holding import hosts_of_run
-    from benchctl.engine.launch import check_free, free_host, left_to_resume
+    from benchctl.engine.runner.host_locks import hosts_of_run
+    from benchctl.engine.runner.launch import check_free, free_host, left_to_resume
     from benchctl.report.output import Output
 
     keep_log(log, as_json=log_json, verbose=verbose)

@@ -68,11 +68,11 @@ def run(
     """Run every trial of a profile, then print the summary."""
     from benchctl.cli.log import keep_log
     from benchctl.cli.watch import Showing, attach_to, measure
-    from benchctl.engine.launch import check_free, free_host
-    from benchctl.engine.needed_hosts import needed_hosts
-    from benchctl.engine.planning import planned
-    from benchctl.engine.prepare import record_plan
-    from benchctl.engine.traffic import expected_traffic
+    from benchctl.engine.checks.needed_hosts import needed_hosts
+    from benchctl.engine.prepare.planning import planned
+    from benchctl.engine.prepare.stored_plan import record_plan
+    from benchctl.engine.prepare.volume import expected_traffic
+    from benchctl.engine.runner.launch import check_free, free_host
     from benchctl.report.output import Output
     from benchctl.store.manage import read_tags
     from benchctl.tui.draw.plantext import traffic_lines

@@ -226,7 +226,7 @@ def stop(name: options.RunName = "last", *, store: options.Store) -> None:
 
     The run ends cleanly, as with Ctrl-C; "benchctl resume" continues it.
     """
-    from benchctl.engine.launch import stop as stop_run
+    from benchctl.engine.runner.launch import stop as stop_run
     from benchctl.errors import UsageError
 
     with options.open_reader(store) as reader:

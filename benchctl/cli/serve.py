@@ -104,7 +104,7 @@ def _servers(tools: Sequence[str], bind: str | None, allow: tuple[str, ...]) -> 
     """Return the servers to run. Raises UsageError, MissingError."""
     from benchctl.api import Role
     from benchctl.backends import installed
-    from benchctl.engine.preflight import look
+    from benchctl.engine.checks.tools import look
     from benchctl.engine.serve import Served, everywhere, may_listen
     from benchctl.errors import MissingError, UsageError
 

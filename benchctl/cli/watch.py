@@ -17,7 +17,7 @@ from benchctl.cli import options, streams
 from benchctl.cli.colour import coloured
 from benchctl.cli.log import new_lines
 from benchctl.cli.notify import announce
-from benchctl.engine.launch import launch, launch_detached, stop
+from benchctl.engine.runner.launch import launch, launch_detached, stop
 from benchctl.errors import (
     SIGNAL_CODES,
     BenchctlError,

@@ -14,12 +14,12 @@ import sys
 import traceback
 from pathlib import Path
 
-from benchctl.engine.signals import SIGNALS, STOPPING
+from benchctl.engine.runner.signals import SIGNALS, STOPPING
 
 
 async def _run(store: Path, run_id: int, *, no_wait: bool) -> None:
     from benchctl.backends import installed
-    from benchctl.engine.runner import Runner
+    from benchctl.engine.runner.runner import Runner
 
     runner = Runner(store, run_id, installed(), no_wait=no_wait)
     loop = asyncio.get_running_loop()

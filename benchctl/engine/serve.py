@@ -15,8 +15,8 @@ from typing import Any
 
 from benchctl.api import Channel, Command, Event, Failure, FailureKind, Flow, Ready, Tool
 from benchctl.backends import AnyBackend
-from benchctl.engine.flow import READY_S
-from benchctl.engine.signals import STOPPING
+from benchctl.engine.runner.signals import STOPPING
+from benchctl.engine.trial.flow import READY_S
 from benchctl.errors import MissingError, UsageError
 from benchctl.hosts.programs import located
 from benchctl.hosts.spawn import LocalSpawner, Spawner, has_ended, stop

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 from benchctl.analysis.figures import FlowFold
 from benchctl.analysis.laws import terms_of
 from benchctl.api import Effective, Event, Failure, ParserError, Recording, Role, Warn
-from benchctl.engine.place import Shares
-from benchctl.engine.tally import Tally, check
+from benchctl.engine.trial.place import Shares
+from benchctl.engine.trial.tally import Tally, check
 from benchctl.imports.axes import UNKNOWN, TrialSettings, order
 from benchctl.imports.files import File
 from benchctl.imports.kinds import FileKind, Trials

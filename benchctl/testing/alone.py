@@ -111,7 +111,7 @@ def _probed(backend: Any) -> Mapping[str, Any]:
     """Look for the programs of both ends where there is no program at all."""
     from benchctl.api import Role
     from benchctl.backends import Registry
-    from benchctl.engine.preflight import look
+    from benchctl.engine.checks.tools import look
     from benchctl.plugins import Candidate
 
     os.environ["PATH"] = ""

@@ -10,8 +10,8 @@ from pydantic import ValidationError
 
 from benchctl.api import Command, Direction, Flow, Role
 from benchctl.backends import AnyBackend
-from benchctl.engine.network import ports_of
-from benchctl.engine.preflight import Toolbox
+from benchctl.engine.checks.network import ports_of
+from benchctl.engine.checks.tools import Toolbox
 from benchctl.errors import MissingError, UsageError
 from benchctl.hosts.programs import located
 from benchctl.hosts.spawn import Spawner

@@ -19,9 +19,9 @@ from typing import Any
 
 from benchctl.api import Channel, Command, Direction, Flow, Parser, Ready, Role, Tool
 from benchctl.backends import AnyBackend
-from benchctl.engine.flow import GRACE_S, READY_S
-from benchctl.engine.preflight import Toolbox
-from benchctl.engine.signals import STOPPING
+from benchctl.engine.checks.tools import Toolbox
+from benchctl.engine.runner.signals import STOPPING
+from benchctl.engine.trial.flow import GRACE_S, READY_S
 from benchctl.errors import MissingError, UsageError
 from benchctl.hosts.programs import located
 from benchctl.hosts.secrets import read_secrets

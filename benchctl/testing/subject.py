@@ -144,7 +144,7 @@ class Subject:
     def tools_here(self) -> Mapping[Role, Tool | MissingError]:
         """What the probes find on this machine, for each end that benchctl starts."""
         from benchctl.backends import Registry
-        from benchctl.engine.preflight import look
+        from benchctl.engine.checks.tools import look
         from benchctl.plugins import Candidate
 
         name = self.backend.name

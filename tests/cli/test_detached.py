@@ -12,7 +12,7 @@ import pytest
 from store.store_support import new_run
 from waiting import COMMAND_S, wait_until
 
-from benchctl.engine.launch import launch, launch_detached
+from benchctl.engine.runner.launch import launch, launch_detached
 from benchctl.errors import StoreError
 from benchctl.store.locks import Liveness
 from benchctl.store.read import Reader
@@ -159,7 +159,7 @@ def test_a_profile_is_needed_unless_a_run_is_watched(benchctl):
 
 
 def test_a_runner_that_cannot_begin_is_reported_by_detach(tmp_path, monkeypatch):
-    monkeypatch.setattr("benchctl.engine.launch.sys.executable", "/bin/false")
+    monkeypatch.setattr("benchctl.engine.runner.launch.sys.executable", "/bin/false")
     store = tmp_path / "runs.sqlite"
     run_id, _ = new_run(store)
     with pytest.raises(StoreError, match="the runner ended with code 1"):
@@ -170,7 +170,7 @@ def test_a_runner_that_cannot_begin_is_reported_by_detach(tmp_path, monkeypatch)
 
 @pytest.mark.parametrize("start", [launch, launch_detached])
 def test_a_run_whose_runner_cannot_be_started_is_interrupted(tmp_path, monkeypatch, start):
-    monkeypatch.setattr("benchctl.engine.launch.sys.executable", "/no/python")
+    monkeypatch.setattr("benchctl.engine.runner.launch.sys.executable", "/no/python")
     store = tmp_path / "runs.sqlite"
     run_id, _ = new_run(store)
     with pytest.raises(FileNotFoundError):

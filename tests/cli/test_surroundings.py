@@ -11,7 +11,7 @@ import pytest
 from store.store_support import new_run
 from waiting import COMMAND_S
 
-from benchctl.engine.launch import launch
+from benchctl.engine.runner.launch import launch
 from benchctl.errors import surroundings
 
 OK = '[flows.main]\nbackend = "toy"\n[axes]\nplan = ["ok"]\n'

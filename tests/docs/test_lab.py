@@ -3,7 +3,7 @@
 import pytest
 from docs.documents import blocks_of, filled, names_in, section, table, write_files
 
-from benchctl.engine.planning import planned
+from benchctl.engine.prepare.planning import planned
 from benchctl.lab import schema
 from benchctl.lab.model import LinkSettings
 from benchctl.lab.topology import load_topology

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 from hosts.linked import linked
 
-from benchctl.engine.about import About
+from benchctl.engine.runner.host_facts import About
 from benchctl.run.planned import Host, Reach
 
 FAR = Host("far", "192.0.2.10", reach=Reach("far"))

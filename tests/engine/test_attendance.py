@@ -7,9 +7,9 @@ import pytest
 from engine.virtual import flow
 from msgspec.structs import replace
 
-from benchctl.engine.attendance import Attendance, AwayError
-from benchctl.engine.hooks import Hooks
-from benchctl.engine.site import Site
+from benchctl.engine.site.attendance import Attendance, AwayError
+from benchctl.engine.site.hooks import Hooks
+from benchctl.engine.site.site import Site
 from benchctl.errors import HostError
 from benchctl.run.planned import LOCAL, Hook, Host, Network, PlannedTrial, Reach, When
 from benchctl.run.record import HookOutcome

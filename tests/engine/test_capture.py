@@ -8,7 +8,7 @@ from engine.fakes import GOOD, SERVER, Script
 from engine.virtual import NETWORK, flow
 from msgspec.structs import replace
 
-from benchctl.engine.site import Site
+from benchctl.engine.site.site import Site
 from benchctl.hosts.filter import packet_filter
 from benchctl.run.planned import Host, Network, PacketCapture
 from benchctl.store.captures import captures_of

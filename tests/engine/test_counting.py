@@ -12,7 +12,7 @@ from msgspec import structs
 
 from benchctl.analysis.losses import CountedEnds
 from benchctl.api import Demand
-from benchctl.engine.counting import NOT_LINUX, READ_S, ends_of
+from benchctl.engine.trial.host_counters import NOT_LINUX, READ_S, ends_of
 from benchctl.errors import HostError
 from benchctl.hosts import counters
 from benchctl.hosts.clocks import HostClock

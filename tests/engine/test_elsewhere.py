@@ -8,8 +8,8 @@ from engine.fakes import EPOCH, GOOD, SERVER, FakeSpawner, ProbedBackend, Script
 from engine.virtual import flow
 
 from benchctl.api import Role
-from benchctl.engine.preflight import Toolbox
-from benchctl.engine.site import Site
+from benchctl.engine.checks.tools import Toolbox
+from benchctl.engine.site.site import Site
 from benchctl.errors import HostError, MissingError
 from benchctl.hosts import remote
 from benchctl.hosts.clocks import HostClock

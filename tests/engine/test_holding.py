@@ -7,9 +7,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from benchctl.engine import holding as module
-from benchctl.engine.holding import Holding
-from benchctl.engine.needed_hosts import needed_hosts
+from benchctl.engine.checks.needed_hosts import needed_hosts
+from benchctl.engine.runner import host_locks as module
+from benchctl.engine.runner.host_locks import Holding
 from benchctl.errors import HostError, UsageError
 from benchctl.hosts.remote import holder
 from benchctl.metrics import Direction

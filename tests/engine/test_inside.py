@@ -7,7 +7,7 @@ import pytest
 from packets.written import MSS, SACK_PERMITTED, SCALE, ethernet, ipv4, pcap, tcp, udp
 
 from benchctl.api import Demand, Direction
-from benchctl.engine.inside import Crossed, keep_inside, look_inside
+from benchctl.engine.trial.packet_figures import Crossed, keep_inside, look_inside
 from benchctl.hosts.clocks import ClockSpan
 from benchctl.run.record import ClockReading, RecordedPackets
 

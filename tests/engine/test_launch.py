@@ -5,7 +5,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from benchctl.engine.launch import free_host, skip_trial, stop
+from benchctl.engine.runner.launch import free_host, skip_trial, stop
 from benchctl.errors import StoreError, UsageError
 from benchctl.store import locks
 from benchctl.store.locks import Liveness
@@ -36,7 +36,9 @@ def test_a_signal_that_does_not_arrive_is_no_bug(store, monkeypatch):
 
 def test_of_two_that_would_run_alone_the_second_looks_when_the_first_has_begun(store, monkeypatch):
     seen = []
-    monkeypatch.setattr("benchctl.engine.launch.other_stores", lambda own: seen.append(own) or [])
+    monkeypatch.setattr(
+        "benchctl.engine.runner.launch.other_stores", lambda own: seen.append(own) or []
+    )
     with free_host(store), monkeypatch.context() as impatient:
         impatient.setattr(locks, "_MOST_TRIES", 1)
         with pytest.raises(UsageError, match="another run is being started"), free_host(store):
@@ -47,7 +49,7 @@ def test_of_two_that_would_run_alone_the_second_looks_when_the_first_has_begun(s
 
 
 def test_a_host_that_is_not_free_is_left_to_others(store, monkeypatch):
-    monkeypatch.setattr("benchctl.engine.launch.other_stores", lambda own: ["/other"])
+    monkeypatch.setattr("benchctl.engine.runner.launch.other_stores", lambda own: ["/other"])
     for _ in range(2):
         with pytest.raises(UsageError, match="a run of store /other"), free_host(store):
             pass

@@ -12,8 +12,13 @@ from engine.virtual import flow
 from msgspec.structs import replace
 
 from benchctl.api import Capabilities, Direction, Duration, Field, Parameters, Role, Tool
-from benchctl.engine import network as network_module
-from benchctl.engine.network import check_interfaces, unanswered, with_address, with_own_address
+from benchctl.engine.checks import network as network_module
+from benchctl.engine.checks.network import (
+    check_interfaces,
+    unanswered,
+    with_address,
+    with_own_address,
+)
 from benchctl.errors import HostError, MissingError
 from benchctl.hosts import ports as ports_module
 from benchctl.hosts.spawn import LocalSpawner

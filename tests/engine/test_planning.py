@@ -5,8 +5,8 @@ from engine.fakes import FakeBackend
 
 from benchctl.api import Capabilities, Direction, Role, Tool
 from benchctl.backends import Registry
-from benchctl.engine.lab_site import planned_promises
-from benchctl.engine.planning import planned
+from benchctl.engine.prepare.planning import planned
+from benchctl.engine.site.lab_site import planned_promises
 from benchctl.errors import MissingError, ProfileError
 from benchctl.plan.plan import lab_settings
 from benchctl.plugins import Candidate
@@ -170,7 +170,7 @@ def root_only(monkeypatch, tmp_path):
     """Plan a flow of a backend that needs root, as this user."""
     profile = tmp_path / "p.toml"
     registry = Registry({"fake": Candidate("fake", "", RootOnly)})
-    monkeypatch.setattr("benchctl.engine.planning.installed", lambda: registry)
+    monkeypatch.setattr("benchctl.engine.prepare.planning.installed", lambda: registry)
 
     def make(user, lab=None):
         monkeypatch.setattr("os.geteuid", lambda: user)

@@ -5,9 +5,9 @@ import os
 import pytest
 from msgspec.structs import replace
 
-from benchctl.engine.network import same_machines
-from benchctl.engine.planning import check_file, planned
-from benchctl.engine.reaching import reached
+from benchctl.engine.checks.network import same_machines
+from benchctl.engine.prepare.planning import check_file, planned
+from benchctl.engine.prepare.ssh_hosts import reached
 from benchctl.errors import MissingError, ProfileError
 from benchctl.profile.load import load_profile
 from benchctl.profile.places import check_destination, host_in

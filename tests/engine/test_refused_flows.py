@@ -8,7 +8,7 @@ from engine.fakes import FakeBackend, FakeParameters, ProbedBackend
 
 from benchctl.api import Direction
 from benchctl.backends import Registry
-from benchctl.engine.planning import planned
+from benchctl.engine.prepare.planning import planned
 from benchctl.errors import MissingError, ProfileError
 from benchctl.plugins import Candidate
 
@@ -61,7 +61,7 @@ class AbsentBackend(ProbedBackend):
 def plan(monkeypatch, tmp_path):
     kinds = PickyBackend, AbsentBackend
     registry = Registry({kind.name: Candidate(kind.name, "", kind) for kind in kinds})
-    monkeypatch.setattr("benchctl.engine.planning.installed", lambda: registry)
+    monkeypatch.setattr("benchctl.engine.prepare.planning.installed", lambda: registry)
     profile = tmp_path / "p.toml"
 
     def make(text, *settings):

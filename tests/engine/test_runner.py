@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from waiting import COMMAND_S
 
 from benchctl.backends import installed
-from benchctl.engine.runner import Runner
+from benchctl.engine.runner.runner import Runner
 from benchctl.metrics import Direction
 from benchctl.run.planned import PlannedFlow, PlannedRun, PlannedTrial, Settings
 from benchctl.run.status import Status

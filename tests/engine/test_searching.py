@@ -7,7 +7,7 @@ import pytest
 from engine.fakes import EPOCH
 
 from benchctl.backends import installed
-from benchctl.engine.runner import Runner
+from benchctl.engine.runner.runner import Runner
 from benchctl.plan.plan import make_plan, planned_run
 from benchctl.plan.strategy import Searching
 from benchctl.profile.load import load_profile

@@ -12,10 +12,10 @@ from waiting import COMMAND_S, DEADLINE_S
 
 from benchctl.api import Direction
 from benchctl.backends import Registry
-from benchctl.engine import lab_site as site_module
-from benchctl.engine.lab_site import LabSite
-from benchctl.engine.runner import site_of
-from benchctl.engine.site import Site
+from benchctl.engine.runner.runner import site_of
+from benchctl.engine.site import lab_site as site_module
+from benchctl.engine.site.lab_site import LabSite
+from benchctl.engine.site.site import Site
 from benchctl.errors import LabError, LabKilledError
 from benchctl.hosts.spawn import LocalSpawner, run
 from benchctl.lab.judgement import Look, Promise, PromiseFinding, PromiseVerdict

@@ -8,7 +8,7 @@ from store.store_support import NOW, add_flow, new_run
 
 from benchctl.analysis.figures import FlowFold
 from benchctl.api import Direction, Role, Sample, Started, TracedRoute
-from benchctl.engine.tally import Tally
+from benchctl.engine.trial.tally import Tally
 from benchctl.report.clocks import clock_lines
 from benchctl.report.report import read_report
 from benchctl.run.record import Happening

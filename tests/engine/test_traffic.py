@@ -2,8 +2,14 @@
 
 import pytest
 
-from benchctl.engine.planning import planned
-from benchctl.engine.traffic import ASSUMED_BPS, Path, check_traffic, expected_traffic, too_much
+from benchctl.engine.prepare.planning import planned
+from benchctl.engine.prepare.volume import (
+    ASSUMED_BPS,
+    Path,
+    check_traffic,
+    expected_traffic,
+    too_much,
+)
 from benchctl.errors import UsageError
 
 PROFILE = """\

@@ -6,7 +6,7 @@ import pytest
 from engine.fakes import GOOD, SERVER, Script
 from engine.virtual import NETWORK, flow
 
-from benchctl.engine.site import Site
+from benchctl.engine.site.site import Site
 from benchctl.errors import LabError
 from benchctl.lab.messages import DirectionCounters
 from benchctl.lab.strain import Carried

@@ -9,7 +9,7 @@ from engine.virtual import NETWORK, flow, run_trial
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchctl.engine.site import Site
+from benchctl.engine.site.site import Site
 from benchctl.errors import LabError
 
 ENDS = ("ok", "failed", "timed_out", "interrupted", "skipped")

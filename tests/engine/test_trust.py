@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchctl.engine.trust import distrust, distrust_run
+from benchctl.engine.prepare.trust import distrust, distrust_run
 from benchctl.run.planned import LabSettings, Settings
 
 STRANGER = 65534

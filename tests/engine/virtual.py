@@ -14,9 +14,9 @@ from engine.fakes import (
 
 from benchctl.api import Direction
 from benchctl.backends import Registry
-from benchctl.engine.preflight import Toolbox
-from benchctl.engine.site import Site
-from benchctl.engine.trial import Signals, TrialRunner
+from benchctl.engine.checks.tools import Toolbox
+from benchctl.engine.site.site import Site
+from benchctl.engine.trial.trial import Signals, TrialRunner
 from benchctl.plan.bound import bind_trial
 from benchctl.plugins import Candidate
 from benchctl.run.planned import (

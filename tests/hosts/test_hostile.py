@@ -13,7 +13,7 @@ import pytest
 from hosts.linked import linked, started
 
 from benchctl.api import Channel
-from benchctl.engine.capture import HostCapture, HostRecorder
+from benchctl.engine.trial.capture import HostCapture, HostRecorder
 from benchctl.errors import HostError
 from benchctl.hosts import facts, login, ports, remote
 from benchctl.hosts.frames import MOST_HEAD

@@ -334,7 +334,7 @@ def test_every_export_takes_an_imported_run(store, tmp_path, form):
 
 
 def test_an_imported_run_cannot_be_resumed(store, tmp_path):
-    from benchctl.engine.launch import left_to_resume
+    from benchctl.engine.runner.launch import left_to_resume
 
     data = {**report(), "error": "interrupt - the client has terminated"}
     imported(store, write(tmp_path / "a.json", data))

@@ -5,7 +5,7 @@ from functools import cache
 import pytest
 
 from benchctl.backends import installed
-from benchctl.engine.planning import planned
+from benchctl.engine.prepare.planning import planned
 from benchctl.plan.plan import make_plan
 from benchctl.profile.find import packaged_profiles
 from benchctl.profile.load import load_profile

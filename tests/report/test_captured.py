@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from packets.slow import slow
 from report.sample_report import RUN, TRIALS
 
-from benchctl.engine.inside import look_inside
+from benchctl.engine.trial.packet_figures import look_inside
 from benchctl.packets.findings import connection_entry
 from benchctl.packets.trace import read_trace
 from benchctl.report.captured import MOST_FLOWS, packet_lines, packets_text

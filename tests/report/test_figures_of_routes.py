@@ -7,7 +7,7 @@ from store.store_support import NOW, add_flow, new_run
 
 from benchctl.analysis.figures import FlowFold
 from benchctl.api import Direction, Role, Sample, TracedRoute
-from benchctl.engine.tally import Tally
+from benchctl.engine.trial.tally import Tally
 from benchctl.errors import UsageError
 from benchctl.report.figures.figure import PictureKind
 from benchctl.report.figures.making import Wanted, figures_of

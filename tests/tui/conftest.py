@@ -10,7 +10,7 @@ from tui.made_runs import BEGIN, MadeRun, whole_run
 from waiting import DEADLINE_S
 
 from benchctl.backends import installed
-from benchctl.engine.health import HealthFinding
+from benchctl.engine.checks.machine import HealthFinding
 from benchctl.plugins import FILES_VARIABLE
 from benchctl.store.locks import Liveness
 from benchctl.store.manage import set_tags
@@ -108,7 +108,7 @@ def ended_at_start(monkeypatch):
         os.kill(os.getpid(), signal.SIGTERM)
         return Mock()
 
-    monkeypatch.setattr("benchctl.engine.launch._start", start)
+    monkeypatch.setattr("benchctl.engine.runner.launch._start", start)
     before = signal.signal(signal.SIGTERM, end)
     yield told
     signal.signal(signal.SIGTERM, before)

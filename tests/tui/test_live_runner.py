@@ -169,7 +169,7 @@ def test_a_key_resumes_a_stopped_run_from_the_screen(store, monkeypatch, is_live
     made = stopped_run(store)
     clock, started = Clock(made.now), []
     monkeypatch.setattr(
-        "benchctl.engine.launch._start", lambda *what: started.append(what) or Mock()
+        "benchctl.engine.runner.launch._start", lambda *what: started.append(what) or Mock()
     )
 
     async def script(pilot):
@@ -217,7 +217,7 @@ def test_failed_trials_are_measured_again_after_a_question(store, monkeypatch):
     made.end("failed")
     clock, started = Clock(made.now), []
     monkeypatch.setattr(
-        "benchctl.engine.launch._start", lambda *what: started.append(what) or Mock()
+        "benchctl.engine.runner.launch._start", lambda *what: started.append(what) or Mock()
     )
 
     async def script(pilot):
@@ -238,7 +238,9 @@ def test_failed_trials_are_measured_again_after_a_question(store, monkeypatch):
 def test_a_run_that_may_not_be_resumed_says_why(store, monkeypatch):
     made = stopped_run(store)
     made.close()
-    monkeypatch.setattr("benchctl.engine.launch.distrust_run", lambda *_: "it belongs to mallory")
+    monkeypatch.setattr(
+        "benchctl.engine.runner.launch.distrust_run", lambda *_: "it belongs to mallory"
+    )
 
     async def script(pilot):
         await press(pilot, "r")

@@ -151,7 +151,7 @@ def test_a_profile_that_is_wrong_or_lacks_its_program_does_not_run(monkeypatch):
         assert "there is no plan to run" in notices(pilot)
         missing = MissingError("no toy here", "install one")
         monkeypatch.setattr("benchctl.tui.screens.drawn.Drawn.can_run", False)
-        monkeypatch.setattr("benchctl.engine.planning.Planned.missing", missing)
+        monkeypatch.setattr("benchctl.engine.prepare.planning.Planned.missing", missing)
         OWN.write_text(PROFILE)
         await until(pilot, lambda: "✗ something is missing" in shown(pilot))
         await press(pilot, "r")
@@ -177,7 +177,7 @@ def test_a_store_that_cannot_be_written_refuses_a_run_and_says_why(monkeypatch):
     def refuse(*_, **__):
         raise StoreError("runs.sqlite: database or disk is full", "free some room")
 
-    monkeypatch.setattr("benchctl.engine.prepare.record_plan", refuse)
+    monkeypatch.setattr("benchctl.engine.prepare.stored_plan.record_plan", refuse)
 
     async def script(pilot):
         await press(pilot, "r")
@@ -337,7 +337,7 @@ def test_every_key_of_the_small_windows_answers_or_leaves():
 def test_the_screen_is_there_before_what_plans_is_imported():
     code = (
         "import sys, benchctl.tui.screens.plan; "
-        "print({'pydantic', 'benchctl.engine.planning'} & set(sys.modules))"
+        "print({'pydantic', 'benchctl.engine.prepare.planning'} & set(sys.modules))"
     )
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert told.stdout == "set()\n"

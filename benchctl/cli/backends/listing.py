@@ -76,7 +76,7 @@ def _print(entry: dict[str, Any]) -> None:
 def _entries() -> list[dict[str, Any]]:
     from benchctl.api import Role
     from benchctl.backends import installed
-    from benchctl.engine.preflight import look
+    from benchctl.engine.checks.tools import look
 
     registry = installed()
     tools = look(registry, {(name, Role.CLIENT) for name in registry.candidates})

@@ -8,11 +8,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from benchctl.api import Role
-from benchctl.engine.health import HealthFinding
-from benchctl.engine.needed_hosts import needed_hosts
-from benchctl.engine.planning import Planned
-from benchctl.engine.preflight import commands_of
-from benchctl.engine.traffic import Amount, Traffic, expected_traffic
+from benchctl.engine.checks.machine import HealthFinding
+from benchctl.engine.checks.needed_hosts import needed_hosts
+from benchctl.engine.checks.tools import commands_of
+from benchctl.engine.prepare.planning import Planned
+from benchctl.engine.prepare.volume import Amount, Traffic, expected_traffic
 from benchctl.errors import BenchctlError, MissingError
 from benchctl.hosts.programs import as_sent
 from benchctl.hosts.users import user_name
@@ -238,7 +238,7 @@ def _expected(bound: BoundTrial, prepared: Planned) -> Mapping[str, Promised]:
     if prepared.topology is None or lab is None:
         return {}
     # A plan without a lab need not wait for the import of its room.
-    from benchctl.engine.lab_site import planned_promises
+    from benchctl.engine.site.lab_site import planned_promises
 
     return planned_promises(prepared.outside, lab_settings(prepared.topology, lab), bound)
 

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from benchctl.engine.health import HealthFinding, examine
-from benchctl.engine.planning import Planned, planned
+from benchctl.engine.checks.machine import HealthFinding, examine
+from benchctl.engine.prepare.planning import Planned, planned
 from benchctl.errors import BenchctlError
 from benchctl.profile.find import shipped_topologies
 from benchctl.tui.draw.plantext import plan_lines

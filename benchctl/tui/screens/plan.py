@@ -323,7 +323,7 @@ class PlanScreen(Page):
     def action_run(self) -> None:
         """Run the profile, after a confirmation if it takes long, or leaves this machine."""
         drawn = self._drawn
-        from benchctl.engine.traffic import expected_traffic, reached_outside, too_much
+        from benchctl.engine.prepare.volume import expected_traffic, reached_outside, too_much
 
         if drawn is None:
             self.notify("still planning")
@@ -355,8 +355,8 @@ class PlanScreen(Page):
         self.app.push_screen(Ask(question, detail), lambda yes: self._run() if yes else None)
 
     def _run(self) -> None:
-        from benchctl.engine.launch import launch_detached
-        from benchctl.engine.prepare import record_plan
+        from benchctl.engine.prepare.stored_plan import record_plan
+        from benchctl.engine.runner.launch import launch_detached
         from benchctl.settings import settings
         from benchctl.store.manage import read_tags
 

@@ -45,7 +45,7 @@ class SteeringPage(Page):
 
     def action_skip(self) -> None:
         """Ask, and skip the running trial."""
-        from benchctl.engine.launch import skip_trial
+        from benchctl.engine.runner.launch import skip_trial
 
         self._steer(
             "Skip this trial?", "It is marked as skipped; the next trial starts.", skip_trial
@@ -53,7 +53,7 @@ class SteeringPage(Page):
 
     def action_stop(self) -> None:
         """Ask, and stop the run."""
-        from benchctl.engine.launch import stop
+        from benchctl.engine.runner.launch import stop
 
         detail = "Measurements are kept; benchctl resume continues with the rest."
         self._steer("Stop the run?", detail, stop)
@@ -84,7 +84,7 @@ class SteeringPage(Page):
         )
 
     def _resume(self, *, failed: bool) -> None:
-        from benchctl.engine.launch import launch_detached, left_to_resume
+        from benchctl.engine.runner.launch import launch_detached, left_to_resume
 
         (run_id,) = self.run_ids
         try:

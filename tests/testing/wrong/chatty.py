@@ -10,7 +10,7 @@ if "pytest" not in sys.modules:
 
     import rich.table  # noqa: F401
 
-    import benchctl.engine.preflight  # noqa: F401
+    import benchctl.engine.checks.tools  # noqa: F401
 
     print("hello from chatty")
     subprocess.run(["/bin/true"], check=True)

@@ -19,8 +19,8 @@ from benchctl.api import (
     Role,
     Started,
 )
-from benchctl.engine.capture import FlowRecorder
-from benchctl.engine.tally import Tally, check
+from benchctl.engine.trial.capture import FlowRecorder
+from benchctl.engine.trial.tally import Tally, check
 from benchctl.errors import HostError
 from benchctl.hosts.clocks import OURS, ClockSpan, HostClock
 from benchctl.hosts.programs import name_of

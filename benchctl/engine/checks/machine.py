@@ -8,7 +8,7 @@ from typing import Any
 
 from benchctl.api import Role
 from benchctl.backends import Registry
-from benchctl.engine.preflight import look
+from benchctl.engine.checks.tools import look
 from benchctl.errors import MissingError
 from benchctl.hosts import facts
 from benchctl.lab import capability

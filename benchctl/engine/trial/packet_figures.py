@@ -19,8 +19,8 @@ from msgspec.structs import replace
 from benchctl.analysis.limiting import STREAM_SHARE
 from benchctl.analysis.statistics import quantile
 from benchctl.api import Role
-from benchctl.engine.flow import FlowAttempt
-from benchctl.engine.place import FlowPlace
+from benchctl.engine.trial.flow import FlowAttempt
+from benchctl.engine.trial.place import FlowPlace
 from benchctl.errors import UsageError
 from benchctl.hosts.clocks import ClockSpan
 from benchctl.metrics import Direction

@@ -7,9 +7,9 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 
 from msgspec.structs import replace
 
-from benchctl.engine.needed_hosts import names_of_ends
-from benchctl.engine.network import note_same_machines, with_own_address
-from benchctl.engine.site import Site
+from benchctl.engine.checks.needed_hosts import names_of_ends
+from benchctl.engine.checks.network import note_same_machines, with_own_address
+from benchctl.engine.site.site import Site
 from benchctl.errors import HostError
 from benchctl.hosts.hosts import Hosts
 from benchctl.run.planned import Hook, Host, PlannedTrial

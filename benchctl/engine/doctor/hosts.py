@@ -10,13 +10,13 @@ from contextlib import suppress
 from msgspec.structs import replace
 
 from benchctl.api import Role
-from benchctl.engine.health import HealthFinding, of_machine
-from benchctl.engine.needed_hosts import needed_hosts
-from benchctl.engine.network import same_machines, with_address, with_own_address
-from benchctl.engine.pairs_health import HostPair, examine_pairs
-from benchctl.engine.planning import Planned
-from benchctl.engine.preflight import ROOT_THERE, Toolbox, captured_at
-from benchctl.engine.sessions import check_sessions
+from benchctl.engine.checks.machine import HealthFinding, of_machine
+from benchctl.engine.checks.needed_hosts import needed_hosts
+from benchctl.engine.checks.network import same_machines, with_address, with_own_address
+from benchctl.engine.checks.reachability import HostPair, examine_pairs
+from benchctl.engine.checks.sessions import check_sessions
+from benchctl.engine.checks.tools import ROOT_THERE, Toolbox, captured_at
+from benchctl.engine.prepare.planning import Planned
 from benchctl.errors import HostError, MissingError, UsageError
 from benchctl.hosts import facts, ports
 from benchctl.hosts.hosts import Hosts

@@ -14,7 +14,7 @@ from benchctl.plan.bound import BoundFlow
 from benchctl.units import format_rate, format_size
 
 if TYPE_CHECKING:
-    from benchctl.engine.planning import Planned
+    from benchctl.engine.prepare.planning import Planned
 
 # A larger plan is estimated from this many trials: people need the order of magnitude.
 LOOKED_AT = 500

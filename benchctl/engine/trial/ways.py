@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Sequence
 
 from benchctl.api import Failure, FailureKind
-from benchctl.engine.flow import FlowAttempt
-from benchctl.engine.pairs_health import HostPair, remedy, try_pair
-from benchctl.engine.place import FlowPlace
+from benchctl.engine.checks.reachability import HostPair, remedy, try_pair
+from benchctl.engine.trial.flow import FlowAttempt
+from benchctl.engine.trial.place import FlowPlace
 from benchctl.hosts.spawn import Spawner
 from benchctl.run.status import Status
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from benchctl.backends import Registry, installed
-from benchctl.engine.network import check_congestion_control, check_interfaces
-from benchctl.engine.reaching import check_hosts, check_ways, reached
-from benchctl.engine.trust import distrust_hooks, distrust_services
+from benchctl.engine.checks.network import check_congestion_control, check_interfaces
+from benchctl.engine.prepare.ssh_hosts import check_hosts, check_ways, reached
+from benchctl.engine.prepare.trust import distrust_hooks, distrust_services
 from benchctl.errors import LabError, MissingError
 from benchctl.hosts.ports import is_own
 from benchctl.plan.bound import BoundFlow
@@ -22,7 +22,7 @@ from benchctl.run.planned import Hook, Network, Outside
 from benchctl.toml.source import TomlSource, read_stdin, read_toml
 
 if TYPE_CHECKING:
-    from benchctl.engine.preflight import Tools
+    from benchctl.engine.checks.tools import Tools
     from benchctl.lab.model import Topology
 
 
@@ -106,7 +106,7 @@ def planned(
     ProfileError, UsageError, or MissingError if a backend or a device is missing.
     """
     # `check_file` starts no program, and need not wait for asyncio.
-    from benchctl.engine.preflight import check_root, likely, look, needed
+    from benchctl.engine.checks.tools import check_root, likely, look, needed
 
     no_lab = lab == NO_LAB
     chosen = [f"lab.topology={find_topology(lab).resolve()}"] if lab and not no_lab else []
@@ -147,7 +147,7 @@ def _laid_out(
     registry = installed()
     topology = source = None
     if document.model.lab is not None:  # else nobody waits for the import of the labs' room
-        from benchctl.engine.lab_planning import fitted, read_topology
+        from benchctl.engine.prepare.lab_planning import fitted, read_topology
 
         topology, source = read_topology(document, document.model.lab)
     check_hosts(document, topology)
@@ -172,7 +172,7 @@ def _laid_out(
 
 def _check_commands(plan: Plan, network: Network, tools: Tools) -> None:
     """Raise ProfileError for a flow that its tool cannot measure; missing tools are not asked."""
-    from benchctl.engine.preflight import commands_of_flow
+    from benchctl.engine.checks.tools import commands_of_flow
 
     missing = {name for (name, _), tool in tools.items() if isinstance(tool, MissingError)}
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from pathlib import Path
 
-from benchctl.engine.needed_hosts import needed_hosts
+from benchctl.engine.checks.needed_hosts import needed_hosts
 from benchctl.errors import HostError, StoreError, UsageError
 from benchctl.hosts.hosts import Greet, Hosts, greet_nobody
 from benchctl.hosts.remote import RemoteHost, holder

@@ -10,19 +10,27 @@ from typing import Any
 from benchctl.analysis.figures import FlowFold
 from benchctl.analysis.laws import terms_of
 from benchctl.api import FailureKind, Role
-from benchctl.engine.attendance import Attendance, AwayError
-from benchctl.engine.capture import recorder_of
-from benchctl.engine.command import command_of
-from benchctl.engine.counting import HostReadings, came_in_bytes, ends_of
-from benchctl.engine.flow import FlowAttempt
-from benchctl.engine.hooks import Hooks
-from benchctl.engine.inside import keep_inside
-from benchctl.engine.losses import blame_lost, clocks_at, reach_hosts, watch_hosts
-from benchctl.engine.network import FreePorts, ports_of, unanswered
-from benchctl.engine.place import FlowPlace, Shares, first_sent, lead_s, loads, next_port, server_of
-from benchctl.engine.preflight import Toolbox
-from benchctl.engine.site import Site
-from benchctl.engine.ways import blame_ways
+from benchctl.engine.checks.network import FreePorts, ports_of, unanswered
+from benchctl.engine.checks.tools import Toolbox
+from benchctl.engine.site.attendance import Attendance, AwayError
+from benchctl.engine.site.hooks import Hooks
+from benchctl.engine.site.site import Site
+from benchctl.engine.trial.capture import recorder_of
+from benchctl.engine.trial.command import command_of
+from benchctl.engine.trial.flow import FlowAttempt
+from benchctl.engine.trial.host_counters import HostReadings, came_in_bytes, ends_of
+from benchctl.engine.trial.losses import blame_lost, clocks_at, reach_hosts, watch_hosts
+from benchctl.engine.trial.packet_figures import keep_inside
+from benchctl.engine.trial.place import (
+    FlowPlace,
+    Shares,
+    first_sent,
+    lead_s,
+    loads,
+    next_port,
+    server_of,
+)
+from benchctl.engine.trial.ways import blame_ways
 from benchctl.errors import HookError, HostError, LabError, MissingError
 from benchctl.hosts.spawn import STOP_GRACE_S, Spawner
 from benchctl.hosts.tasks import cancel

@@ -15,8 +15,8 @@ from benchctl.analysis.loaded import Load
 from benchctl.analysis.sharing import WINDOWS, fair_windows
 from benchctl.analysis.statistics import fairness_jain
 from benchctl.api import Command, FailureKind, Role, Tool
-from benchctl.engine.flow import FlowAttempt
-from benchctl.engine.tally import Tally
+from benchctl.engine.trial.flow import FlowAttempt
+from benchctl.engine.trial.tally import Tally
 from benchctl.hosts.programs import as_sent
 from benchctl.metrics import Aspect, Direction, of_aspect
 from benchctl.plan.bound import BoundFlow

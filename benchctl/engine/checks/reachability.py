@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from benchctl.api import Channel
-from benchctl.engine.health import HealthFinding
+from benchctl.engine.checks.machine import HealthFinding
 from benchctl.errors import HostError
 from benchctl.hosts import door, ports
 from benchctl.hosts.messages import KNOCKED

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from benchctl.engine.planning import Planned
-from benchctl.engine.traffic import check_traffic
-from benchctl.engine.trust import untrusted
+from benchctl.engine.prepare.planning import Planned
+from benchctl.engine.prepare.trust import untrusted
+from benchctl.engine.prepare.volume import check_traffic
 from benchctl.plan.plan import planned_run
 from benchctl.store.record import create_run
 

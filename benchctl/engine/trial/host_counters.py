@@ -10,8 +10,8 @@ from typing import Any
 
 from benchctl.analysis.counting import between
 from benchctl.analysis.losses import CountedEnds
-from benchctl.engine.place import FlowPlace
-from benchctl.engine.site import Site
+from benchctl.engine.site.site import Site
+from benchctl.engine.trial.place import FlowPlace
 from benchctl.errors import HostError, LabError
 from benchctl.hosts import counters
 from benchctl.hosts.spawn import Spawner

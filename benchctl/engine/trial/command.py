@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from benchctl.api import Command, Failure, FailureKind, Flow, Role
-from benchctl.engine.flow import FlowAttempt
-from benchctl.engine.place import FlowPlace
+from benchctl.engine.trial.flow import FlowAttempt
+from benchctl.engine.trial.place import FlowPlace
 from benchctl.hosts.programs import located
 
 

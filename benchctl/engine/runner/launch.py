@@ -13,8 +13,8 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
-from benchctl.engine.signals import SIGNALS
-from benchctl.engine.trust import distrust_run, untrusted
+from benchctl.engine.prepare.trust import distrust_run, untrusted
+from benchctl.engine.runner.signals import SIGNALS
 from benchctl.errors import StoreError, UsageError
 from benchctl.run.planned import Host
 from benchctl.run.record import Run
@@ -109,7 +109,7 @@ def free_host(store: Path, hosts: Iterable[Host] = ()) -> Iterator[None]:
 
     Raises UsageError as `check_free`, and if another run has one of the hosts.
     """
-    from benchctl.engine.holding import check_free_hosts  # which few need
+    from benchctl.engine.runner.host_locks import check_free_hosts  # which few need
 
     with alone_at_start():
         check_free(store)

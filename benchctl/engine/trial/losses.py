@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Sequence
 
 from benchctl.api import Failure, FailureKind
-from benchctl.engine.flow import FlowAttempt
-from benchctl.engine.place import FlowPlace
-from benchctl.engine.site import Site
+from benchctl.engine.site.site import Site
+from benchctl.engine.trial.flow import FlowAttempt
+from benchctl.engine.trial.place import FlowPlace
 from benchctl.errors import HostError
 from benchctl.hosts.clocks import OURS
 from benchctl.hosts.spawn import Spawner

@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from benchctl.api import Channel
-from benchctl.engine.preflight import captured_at
+from benchctl.engine.checks.tools import captured_at
 from benchctl.errors import HostError
 from benchctl.hosts import recorder
 from benchctl.hosts.clocks import OURS, ClockSpan

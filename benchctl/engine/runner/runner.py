@@ -12,13 +12,13 @@ from typing import Any
 
 from benchctl.analysis.results import FlowReport, TrialReport
 from benchctl.backends import Registry
-from benchctl.engine.about import About
-from benchctl.engine.attendance import Attendance
-from benchctl.engine.holding import Holding, disturbing, hosts_of_run
-from benchctl.engine.preflight import Toolbox
-from benchctl.engine.sessions import check_sessions
-from benchctl.engine.site import Site
-from benchctl.engine.trial import Signals, TrialRunner
+from benchctl.engine.checks.sessions import check_sessions
+from benchctl.engine.checks.tools import Toolbox
+from benchctl.engine.runner.host_facts import About
+from benchctl.engine.runner.host_locks import Holding, disturbing, hosts_of_run
+from benchctl.engine.site.attendance import Attendance
+from benchctl.engine.site.site import Site
+from benchctl.engine.trial.trial import Signals, TrialRunner
 from benchctl.errors import BenchctlError, HookError, LabError, MissingError, StoreError
 from benchctl.hosts.hosts import Hosts
 from benchctl.hosts.tasks import cancel
@@ -307,6 +307,6 @@ def site_of(settings: Settings, note: Callable[[str], None]) -> Site:
     if settings.lab is None:
         return Site(settings.network.network)
     # A run without a lab need not wait for the import of its room.
-    from benchctl.engine.lab_site import LabSite
+    from benchctl.engine.site.lab_site import LabSite
 
     return LabSite(settings.network, settings.lab, note)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from benchctl.analysis.laws import PathBounds
-from benchctl.engine.site import Site
+from benchctl.engine.site.site import Site
 from benchctl.errors import LabError, LabKilledError
 from benchctl.hosts.facts import sysctls
 from benchctl.lab.expect import KernelBuffers

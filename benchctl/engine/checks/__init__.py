@@ -1,0 +1,1 @@
+"""What is looked at before a measurement: network, tools, sessions, ports, machine."""

@@ -1,0 +1,1 @@
+"""What `benchctl doctor` finds on remote hosts."""

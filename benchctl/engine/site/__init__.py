@@ -1,0 +1,1 @@
+"""Where trials take place: this machine, remote hosts, or a lab; and what prepares the hosts."""
