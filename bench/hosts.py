@@ -25,7 +25,7 @@ from typing import Any
 import table
 
 from benchctl.hosts.hosts import Hosts
-from benchctl.hosts.spawn import run
+from benchctl.hosts.local.spawn import run
 from benchctl.lab.lab import Lab
 from benchctl.lab.topology import build_topology
 from benchctl.run.planned import LOCAL, Host, Reach

@@ -1,6 +1,6 @@
 """What a host counted between two readings of its counters, and what makes figures doubtful.
 
-The readings are those of `benchctl.hosts.counters`.
+The readings are those of `benchctl.hosts.sent.counters`.
 """
 
 from __future__ import annotations

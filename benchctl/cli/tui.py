@@ -123,7 +123,7 @@ def tui(
     columns_lines = _read_size(size)
     # Until the screens collect it, while no key is pressed, there is little garbage.
     gc.disable()
-    from benchctl.hosts.priority import give_way
+    from benchctl.hosts.local.priority import give_way
     from benchctl.report.output import Output
     from benchctl.settings import remember, settings
     from benchctl.tui.app import BenchApp

@@ -1,7 +1,7 @@
 """Runs the servers of backends for clients of others, until it is told to end.
 
 A server that ends is started again: a backend may know only servers for one client. None outlives
-this process, however it ends: see `benchctl.hosts.spawn`.
+this process, however it ends: see `benchctl.hosts.local.spawn`.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from benchctl.backends import AnyBackend
 from benchctl.engine.runner.signals import STOPPING
 from benchctl.engine.trial.flow import READY_S
 from benchctl.errors import MissingError, UsageError
-from benchctl.hosts.programs import located
-from benchctl.hosts.spawn import LocalSpawner, Spawner, has_ended, stop
+from benchctl.hosts.local.spawn import LocalSpawner, Spawner, has_ended, stop
+from benchctl.hosts.ssh.programs import located
 from benchctl.hosts.tasks import cancel, run_to_end
 from benchctl.run.planned import LOCAL
 

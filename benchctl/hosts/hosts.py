@@ -9,12 +9,12 @@ from typing import Any
 
 from benchctl.errors import HostError
 from benchctl.hosts.clocks import OURS, HostClock
-from benchctl.hosts.filter import PortPair
-from benchctl.hosts.hostlock import NAME, HostLock
-from benchctl.hosts.remote import RemoteHost, holder, link_to
-from benchctl.hosts.shell import ShellHost
-from benchctl.hosts.spawn import LocalSpawner, OnData, Process
-from benchctl.hosts.ssh import NoPythonError
+from benchctl.hosts.local.spawn import LocalSpawner, OnData, Process
+from benchctl.hosts.sent.filter import PortPair
+from benchctl.hosts.sent.hostlock import NAME, HostLock
+from benchctl.hosts.ssh.remote import RemoteHost, holder, link_to
+from benchctl.hosts.ssh.shell import ShellHost
+from benchctl.hosts.ssh.ssh import NoPythonError
 from benchctl.hosts.tasks import cancel, interrupts
 from benchctl.run.planned import Host, Reach
 from benchctl.visible import visible
@@ -39,7 +39,7 @@ class Hosts:
     """
 
     def __init__(self, greet: Greet = greet_nobody, **settings: Any) -> None:
-        """``settings`` are those of every agent, see `benchctl.hosts.agent.main`."""
+        """``settings`` are those of every agent, see `benchctl.hosts.sent.agent.main`."""
         self._greet = greet
         self._settings = settings
         self._local = LocalSpawner()

@@ -17,7 +17,7 @@ from dataclasses import asdict
 from multiprocessing.connection import Connection
 from typing import Any
 
-from benchctl.hosts.slices import SHORTEST_NS, ask_for_slices
+from benchctl.hosts.local.slices import SHORTEST_NS, ask_for_slices
 from benchctl.lab.link import NEVER_NS, Change, OneWay
 from benchctl.lab.messages import DirectionCounters, receive, send
 from benchctl.lab.model import LinkSettings

@@ -19,7 +19,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, NoReturn
 
-from benchctl.hosts import counters
+from benchctl.hosts.sent import counters
 from benchctl.lab.devices import BuildError
 from benchctl.lab.emulator import run_direction
 from benchctl.lab.kernel import KernelLinks, LinkPlace, refusal, several_processors, unpunctual

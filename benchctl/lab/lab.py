@@ -222,7 +222,7 @@ class Lab:
         return counters
 
     def node_counters(self, node: str) -> dict[str, Any]:
-        """Return what the kernel has counted on a node, as `benchctl.hosts.counters.read`.
+        """Return what the kernel has counted on a node, as `benchctl.hosts.sent.counters.read`.
 
         The processors are the machine's. Raises LabError if the lab has failed.
         """

@@ -59,7 +59,7 @@ class AskCounters:
 
 @dataclass(frozen=True, slots=True)
 class AskNode:
-    """Requests what the kernel has counted on a node, as `benchctl.hosts.counters.read`."""
+    """Requests what the kernel has counted on a node, as `benchctl.hosts.sent.counters.read`."""
 
     node: str
 

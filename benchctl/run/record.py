@@ -189,7 +189,7 @@ class HostCounters(Struct, frozen=True):
     """What the kernel of a host counted in ``lasted_s`` from before a trial's start to its end.
 
     ``interfaces`` are those that something passed; ``counts`` have the names of
-    `benchctl.hosts.counters`. ``unread`` says why there are none; empty if there are.
+    `benchctl.hosts.sent.counters`. ``unread`` says why there are none; empty if there are.
     """
 
     lasted_s: float

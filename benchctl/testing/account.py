@@ -9,7 +9,7 @@ from pathlib import Path
 
 from benchctl.api import Channel, ParserError
 from benchctl.backends import AnyBackend
-from benchctl.hosts.spawn import STOP_GRACE_S
+from benchctl.hosts.local.spawn import STOP_GRACE_S
 from benchctl.testing.recording import MOST_BYTES
 from benchctl.testing.transcript import Transcript, keep_expected
 from benchctl.units import format_duration

@@ -26,7 +26,7 @@ from benchctl.testing.rule import Fault, NotCheckedError
 from benchctl.testing.subject import PORTS, Subject
 
 if TYPE_CHECKING:
-    from benchctl.hosts.spawn import Process, Spawner
+    from benchctl.hosts.local.spawn import Process, Spawner
 
 # Every process inherits it, also one that leaves its group and its session.
 _MARK = "BENCHCTL_FLOW_OF_CHECK"
@@ -89,7 +89,7 @@ class _End:
         Raises _PortTakenError.
         """
         self.process.begin()
-        from benchctl.hosts.spawn import has_ended
+        from benchctl.hosts.local.spawn import has_ended
 
         late = not await has_ended(self.process, _READY_S, unless=self.ready)
         if self.ready.is_set():
@@ -129,7 +129,7 @@ def _ended_at(subject: Subject, moment: str) -> list[Fault]:
 
 
 async def _end_at(subject: Subject, moment: str) -> list[Fault]:
-    from benchctl.hosts.spawn import LocalSpawner, has_ended, stop
+    from benchctl.hosts.local.spawn import LocalSpawner, has_ended, stop
     from benchctl.testing.loopback import ends_of
 
     mark = uuid4().hex

@@ -13,8 +13,8 @@ from benchctl.backends import AnyBackend
 from benchctl.engine.checks.network import ports_of
 from benchctl.engine.checks.tools import Toolbox
 from benchctl.errors import MissingError, UsageError
-from benchctl.hosts.programs import located
-from benchctl.hosts.spawn import Spawner
+from benchctl.hosts.local.spawn import Spawner
+from benchctl.hosts.ssh.programs import located
 from benchctl.plan.bound import accepted
 from benchctl.run.planned import LOCAL, Network, PlannedFlow
 from benchctl.toml.source import dotted

@@ -67,7 +67,7 @@ def _measure(subject: Subject, direction: Direction) -> Sequence[Transcript]:
 
 
 async def _flow(subject: Subject, direction: Direction) -> Sequence[Transcript]:
-    from benchctl.hosts.spawn import LocalSpawner
+    from benchctl.hosts.local.spawn import LocalSpawner
     from benchctl.testing.loopback import ends_of
     from benchctl.testing.recording import Session
 

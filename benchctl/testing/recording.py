@@ -1,6 +1,6 @@
 """Runs commands once, and takes down what they print and when: transcripts.
 
-The commands run as those of a trial do (`benchctl.hosts.spawn`): each in a process group of its
+The commands run as those of a trial do (`benchctl.hosts.local.spawn`): each in a process group of its
 own, and none outlives this process, however it ends.
 """
 
@@ -23,9 +23,9 @@ from benchctl.engine.checks.tools import Toolbox
 from benchctl.engine.runner.signals import STOPPING
 from benchctl.engine.trial.flow import GRACE_S, READY_S
 from benchctl.errors import MissingError, UsageError
-from benchctl.hosts.programs import located
+from benchctl.hosts.local.spawn import LocalSpawner, Process, Spawner, has_ended, stop
 from benchctl.hosts.secrets import read_secrets
-from benchctl.hosts.spawn import LocalSpawner, Process, Spawner, has_ended, stop
+from benchctl.hosts.ssh.programs import located
 from benchctl.hosts.tasks import run_to_end
 from benchctl.run.planned import LOCAL
 from benchctl.testing.loopback import ends_of, said

@@ -10,7 +10,7 @@ import pytest
 from docs.documents import blocks_of, commands_of, pattern_of, shape_of, text_of, write_files
 from remote_lab import remote_lab
 
-from benchctl.hosts import ssh
+from benchctl.hosts.ssh import ssh
 
 DOCUMENT = "hosts.md"
 SERVERS = """

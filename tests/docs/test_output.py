@@ -16,7 +16,7 @@ from benchctl.analysis.laws import LAWS
 from benchctl.api import METRICS
 from benchctl.backends import installed
 from benchctl.cli.watch import SIGNAL_CODES
-from benchctl.hosts.counters import SUMS
+from benchctl.hosts.sent.counters import SUMS
 from benchctl.lab.messages import DirectionCounters
 from benchctl.lab.strain import Carried
 from benchctl.metrics import Vocabulary

@@ -9,7 +9,7 @@ from engine.virtual import NETWORK, flow
 from msgspec.structs import replace
 
 from benchctl.engine.site.site import Site
-from benchctl.hosts.filter import packet_filter
+from benchctl.hosts.sent.filter import packet_filter
 from benchctl.run.planned import Host, Network, PacketCapture
 from benchctl.store.captures import captures_of
 from benchctl.store.copy import copy_run

@@ -14,8 +14,8 @@ from benchctl.analysis.losses import CountedEnds
 from benchctl.api import Demand
 from benchctl.engine.trial.host_counters import NOT_LINUX, READ_S, ends_of
 from benchctl.errors import HostError
-from benchctl.hosts import counters
 from benchctl.hosts.clocks import HostClock
+from benchctl.hosts.sent import counters
 from benchctl.run.record import HostCounters
 
 

@@ -11,8 +11,8 @@ from benchctl.api import Role
 from benchctl.engine.checks.tools import Toolbox
 from benchctl.engine.site.site import Site
 from benchctl.errors import HostError, MissingError
-from benchctl.hosts import remote
 from benchctl.hosts.clocks import HostClock
+from benchctl.hosts.ssh import remote
 from benchctl.run.planned import Host, Network, Reach
 
 AHEAD_S = 100.0

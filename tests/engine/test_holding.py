@@ -11,7 +11,7 @@ from benchctl.engine.checks.needed_hosts import needed_hosts
 from benchctl.engine.runner import host_locks as module
 from benchctl.engine.runner.host_locks import Holding
 from benchctl.errors import HostError, UsageError
-from benchctl.hosts.remote import holder
+from benchctl.hosts.ssh.remote import holder
 from benchctl.metrics import Direction
 from benchctl.run.planned import LOCAL, Hook, Host, Network, Peer, PlannedFlow, Reach, When
 

@@ -20,8 +20,8 @@ from benchctl.engine.checks.network import (
     with_own_address,
 )
 from benchctl.errors import HostError, MissingError
-from benchctl.hosts import ports as ports_module
-from benchctl.hosts.spawn import LocalSpawner
+from benchctl.hosts.local.spawn import LocalSpawner
+from benchctl.hosts.sent import ports as ports_module
 from benchctl.plan.bound import bind_flow
 from benchctl.run.planned import LOCAL, Host, Network, Peer, Reach, Way
 

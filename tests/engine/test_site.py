@@ -17,7 +17,7 @@ from benchctl.engine.site import lab_site as site_module
 from benchctl.engine.site.lab_site import LabSite
 from benchctl.engine.site.site import Site
 from benchctl.errors import LabError, LabKilledError
-from benchctl.hosts.spawn import LocalSpawner, run
+from benchctl.hosts.local.spawn import LocalSpawner, run
 from benchctl.lab.judgement import Look, Promise, PromiseFinding, PromiseVerdict
 from benchctl.lab.legs import pairs_of
 from benchctl.lab.link import Change

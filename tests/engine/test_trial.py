@@ -6,7 +6,7 @@ from engine.fakes import EPOCH, GOOD, SERVER, FakeSpawner, Script
 from engine.virtual import NETWORK, flow
 
 from benchctl.engine.site.site import Site
-from benchctl.hosts import ports
+from benchctl.hosts.sent import ports
 from benchctl.run.planned import LOCAL, Network
 
 

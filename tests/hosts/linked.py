@@ -7,8 +7,8 @@ import sys
 
 from waiting import DEADLINE_S
 
-from benchctl.hosts import ssh
-from benchctl.hosts.remote import RemoteHost
+from benchctl.hosts.ssh import ssh
+from benchctl.hosts.ssh.remote import RemoteHost
 from benchctl.run.planned import Reach
 
 REACH = Reach("far")

@@ -17,9 +17,11 @@ from waiting import DEADLINE_S, until, wait_until
 
 from benchctl.api import Channel
 from benchctl.errors import HostError
-from benchctl.hosts import agent, counters, door, facts, frames, ports, remote, ssh
-from benchctl.hosts.messages import ASKED, SAID, MessageReader, packed
-from benchctl.hosts.programs import AGENT, agent_text
+from benchctl.hosts.sent import agent, counters, facts, frames, ports
+from benchctl.hosts.sent import port_check as door
+from benchctl.hosts.sent.messages import ASKED, SAID, MessageReader, packed
+from benchctl.hosts.ssh import remote, ssh
+from benchctl.hosts.ssh.programs import AGENT, agent_text
 from benchctl.hosts.tasks import cancel
 
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="waits by pidfd")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchctl.hosts import counters
+from benchctl.hosts.sent import counters
 
 DEVICES = """\
 Inter-|   Receive                                                |  Transmit

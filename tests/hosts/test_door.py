@@ -9,7 +9,7 @@ import pytest
 from needs import PYTHONS
 from waiting import COMMAND_S
 
-from benchctl.hosts import door
+from benchctl.hosts.sent import port_check as door
 
 CLOSED = "Connection refused"
 

@@ -3,7 +3,7 @@ import sys
 
 import pytest
 
-from benchctl.hosts import facts
+from benchctl.hosts.sent import facts
 
 
 def test_facts_are_json_and_know_this_machine():

@@ -5,7 +5,7 @@ from ipaddress import ip_address
 
 import pytest
 
-from benchctl.hosts.filter import packet_filter
+from benchctl.hosts.sent.filter import packet_filter
 
 ONE, OTHER = "10.0.0.1", "10.0.0.2"
 ONE6, OTHER6 = "fd00::1", "fd00::2"

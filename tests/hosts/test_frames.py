@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchctl.hosts.frames import FrameReader, frame
+from benchctl.hosts.sent.frames import FrameReader, frame
 
 MOST_BODY = 300
 words = st.text(max_size=20)

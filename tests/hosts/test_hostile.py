@@ -15,10 +15,11 @@ from hosts.linked import linked, started
 from benchctl.api import Channel
 from benchctl.engine.trial.capture import HostCapture, HostRecorder
 from benchctl.errors import HostError
-from benchctl.hosts import facts, login, ports, remote
-from benchctl.hosts.frames import MOST_HEAD
-from benchctl.hosts.shell import PlainClock, _Answers
-from benchctl.hosts.spawn import stop
+from benchctl.hosts.local.spawn import stop
+from benchctl.hosts.sent import facts, ports
+from benchctl.hosts.sent.frames import MOST_HEAD
+from benchctl.hosts.ssh import login, remote
+from benchctl.hosts.ssh.shell import PlainClock, _Answers
 from benchctl.run.planned import Host, Reach
 
 # An agent that does what its text says with each message: it has no table.

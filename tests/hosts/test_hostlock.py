@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from waiting import DEADLINE_S
 
-from benchctl.hosts import hostlock
-from benchctl.hosts.hostlock import HostLock
+from benchctl.hosts.sent import hostlock
+from benchctl.hosts.sent.hostlock import HostLock
 
 
 @pytest.fixture(autouse=True)

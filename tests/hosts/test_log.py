@@ -9,8 +9,8 @@ import pytest
 from waiting import DEADLINE_S
 
 from benchctl.errors import UsageError
+from benchctl.hosts.local.spawn import LocalSpawner, run
 from benchctl.hosts.log import CommandLog, command_log
-from benchctl.hosts.spawn import LocalSpawner, run
 from benchctl.run.planned import LOCAL
 
 ARGV = ("iperf3", "-c", "a b")

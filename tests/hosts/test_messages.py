@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchctl.hosts import counters, facts, messages, ports, recorder
-from benchctl.hosts.frames import MOST_HEAD, frame
-from benchctl.hosts.messages import ANSWERS, ASKED, SAID, MessageReader, check_answer, packed
-from benchctl.hosts.programs import AGENT
+from benchctl.hosts.sent import counters, facts, messages, ports, recorder
+from benchctl.hosts.sent.frames import MOST_HEAD, frame
+from benchctl.hosts.sent.messages import ANSWERS, ASKED, SAID, MessageReader, check_answer, packed
+from benchctl.hosts.ssh.programs import AGENT
 
 FITTING = {
     "hello": {"python": "3.9.2", "system": "linux", "pid": 1, "connection": ["::1", "1", "2"]},

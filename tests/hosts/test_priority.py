@@ -6,13 +6,13 @@ import sys
 
 import pytest
 
-from benchctl.hosts.slices import LONGEST_NS, SHORTEST_NS
+from benchctl.hosts.local.slices import LONGEST_NS, SHORTEST_NS
 
 KNOWS_SLICES = tuple(map(int, re.findall(r"\d+", platform.release())[:2])) >= (6, 12)
 
 SCRIPT = """
 import os, subprocess, sys
-from benchctl.hosts.priority import at_full_priority, give_way
+from benchctl.hosts.local.priority import at_full_priority, give_way
 
 def shares():
     return [os.nice(0), *(line.split()[-1] for line in open("/proc/thread-self/sched")
@@ -41,7 +41,7 @@ def test_who_looks_on_gives_way_and_what_it_starts_does_not():
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="Linux only")
 def test_an_ordinary_user_gets_short_slices_and_keeps_its_niceness():
     script = (
-        "import os, pathlib\nfrom benchctl.hosts.slices import SHORTEST_NS, ask_for_slices\n"
+        "import os, pathlib\nfrom benchctl.hosts.local.slices import SHORTEST_NS, ask_for_slices\n"
         "os.nice(3)\nask_for_slices(SHORTEST_NS, os.nice(0))\nprint(os.nice(0))\n"
         "print(pathlib.Path('/proc/thread-self/sched').read_text())\n"
     )

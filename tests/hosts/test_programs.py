@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from benchctl.hosts.programs import as_sent, name_of, sendable
+from benchctl.hosts.ssh.programs import as_sent, name_of, sendable
 
 
 @pytest.mark.parametrize(

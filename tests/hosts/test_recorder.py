@@ -6,7 +6,7 @@ import zlib
 from collections import deque
 from ipaddress import ip_address
 
-from benchctl.hosts.recorder import (
+from benchctl.hosts.sent.recorder import (
     _IN,
     _OUT,
     _SPARED_BYTES,

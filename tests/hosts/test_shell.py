@@ -17,12 +17,13 @@ from waiting import until
 
 from benchctl.api import Channel
 from benchctl.errors import HostError
-from benchctl.hosts import counters, facts, ports, scripts, shell
 from benchctl.hosts.clocks import MOST_APART
 from benchctl.hosts.hosts import Hosts
-from benchctl.hosts.posix import QUESTIONS
-from benchctl.hosts.remote import LOST
-from benchctl.hosts.shell import PlainClock
+from benchctl.hosts.sent import counters, facts, ports
+from benchctl.hosts.ssh import scripts, shell
+from benchctl.hosts.ssh.posix import QUESTIONS
+from benchctl.hosts.ssh.remote import LOST
+from benchctl.hosts.ssh.shell import PlainClock
 from benchctl.run.planned import Host, Reach
 
 PARIS = Host("paris", "192.0.2.1", reach=Reach("ann@paris"))

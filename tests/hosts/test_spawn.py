@@ -11,8 +11,8 @@ from hosts.linked import has_ended
 from waiting import DEADLINE_S, until
 
 from benchctl.api import Channel
-from benchctl.hosts import guardian
-from benchctl.hosts.spawn import LocalSpawner, run, stop
+from benchctl.hosts.local import guardian
+from benchctl.hosts.local.spawn import LocalSpawner, run, stop
 from benchctl.run.planned import LOCAL, Host
 
 
@@ -166,7 +166,7 @@ def test_a_probe_that_hangs_is_ended():
 RUNNER = textwrap.dedent("""
     import asyncio, sys
     from benchctl.run.planned import LOCAL
-    from benchctl.hosts.spawn import LocalSpawner
+    from benchctl.hosts.local.spawn import LocalSpawner
 
     async def main():
         async with LocalSpawner() as spawner:

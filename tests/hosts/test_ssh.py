@@ -12,8 +12,8 @@ from needs import OLD_PYTHONS, python_39, python_of
 from waiting import DEADLINE_S, until
 
 from benchctl.errors import HostError
-from benchctl.hosts import login, remote, ssh
 from benchctl.hosts.hosts import Hosts
+from benchctl.hosts.ssh import login, remote, ssh
 from benchctl.hosts.tasks import cancel
 from benchctl.run.planned import PATIENCE_S, Host, Reach
 

@@ -18,9 +18,9 @@ from sudo_login import FREE, NOBODY, sudo_login
 from waiting import COMMAND_S, until
 
 from benchctl.errors import HostError
-from benchctl.hosts import ssh
 from benchctl.hosts.hosts import Hosts
-from benchctl.hosts.remote import LOST
+from benchctl.hosts.ssh import ssh
+from benchctl.hosts.ssh.remote import LOST
 from benchctl.run.planned import Host, Reach
 
 pytestmark = [

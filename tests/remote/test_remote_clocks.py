@@ -8,9 +8,9 @@ import pytest
 from remote_lab import NEEDS, TWO, remote_lab
 from waiting import until
 
-from benchctl.hosts import remote
 from benchctl.hosts.clocks import MOST_APART
 from benchctl.hosts.hosts import Hosts
+from benchctl.hosts.ssh import remote
 from benchctl.run.planned import Host, Reach
 
 pytestmark = NEEDS

@@ -10,7 +10,7 @@ from remote_lab import NEEDS, TWO, remote_lab
 from waiting import wait_until
 
 from benchctl.hosts.hosts import Hosts
-from benchctl.hosts.remote import holder
+from benchctl.hosts.ssh.remote import holder
 from benchctl.run.planned import Host, Reach
 
 pytestmark = NEEDS

@@ -10,7 +10,7 @@ from benchctl.api import Role
 from benchctl.backends import Registry
 from benchctl.engine.checks.tools import look
 from benchctl.errors import MissingError
-from benchctl.hosts import facts
+from benchctl.hosts.sent import facts
 from benchctl.lab import capability
 from benchctl.units import format_duration, format_size
 

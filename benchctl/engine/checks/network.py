@@ -15,8 +15,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from benchctl.errors import HostError, MissingError
-from benchctl.hosts import ports
-from benchctl.hosts.spawn import Spawner
+from benchctl.hosts.local.spawn import Spawner
+from benchctl.hosts.sent import ports
 from benchctl.plan.bound import BoundFlow
 from benchctl.run.planned import Host, Network, Reach
 

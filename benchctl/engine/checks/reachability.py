@@ -15,9 +15,10 @@ from typing import Any
 from benchctl.api import Channel
 from benchctl.engine.checks.machine import HealthFinding
 from benchctl.errors import HostError
-from benchctl.hosts import door, ports
-from benchctl.hosts.messages import KNOCKED
-from benchctl.hosts.spawn import Process, Spawner, has_ended, run, stop
+from benchctl.hosts.local.spawn import Process, Spawner, has_ended, run, stop
+from benchctl.hosts.sent import port_check as door
+from benchctl.hosts.sent import ports
+from benchctl.hosts.sent.messages import KNOCKED
 from benchctl.run.planned import Host
 
 # To start an interpreter on a busy host, and all tries of ports, which are at the same time.

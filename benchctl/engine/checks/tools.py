@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from benchctl.api import Command, Probe, Role, Tool
 from benchctl.backends import AnyBackend, Registry
 from benchctl.errors import HostError, MissingError, PluginError
-from benchctl.hosts import recorder
-from benchctl.hosts.programs import located
-from benchctl.hosts.remote import LOST, NOT_STARTED
+from benchctl.hosts.local.spawn import LocalSpawner, Spawner, run
 from benchctl.hosts.secrets import read_secrets
-from benchctl.hosts.spawn import LocalSpawner, Spawner, run
+from benchctl.hosts.sent import recorder
+from benchctl.hosts.ssh.programs import located
+from benchctl.hosts.ssh.remote import LOST, NOT_STARTED
 from benchctl.hosts.tasks import run_to_end
 from benchctl.plan.bound import UNPROMISED, BoundFlow, BoundTrial, Promised
 from benchctl.run.planned import LOCAL, Host, Network, PlannedFlow

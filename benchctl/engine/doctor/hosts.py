@@ -18,10 +18,10 @@ from benchctl.engine.checks.sessions import check_sessions
 from benchctl.engine.checks.tools import ROOT_THERE, Toolbox, captured_at
 from benchctl.engine.prepare.planning import Planned
 from benchctl.errors import HostError, MissingError, UsageError
-from benchctl.hosts import facts, ports
 from benchctl.hosts.hosts import Hosts
-from benchctl.hosts.remote import RemoteHost
-from benchctl.hosts.ssh import INSTALL
+from benchctl.hosts.sent import facts, ports
+from benchctl.hosts.ssh.remote import RemoteHost
+from benchctl.hosts.ssh.ssh import INSTALL
 from benchctl.hosts.tasks import run_to_end
 from benchctl.run.planned import Host, Network
 from benchctl.run.record import ClockReading

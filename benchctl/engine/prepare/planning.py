@@ -12,7 +12,7 @@ from benchctl.engine.checks.network import check_congestion_control, check_inter
 from benchctl.engine.prepare.ssh_hosts import check_hosts, check_ways, reached
 from benchctl.engine.prepare.trust import distrust_hooks, distrust_services
 from benchctl.errors import LabError, MissingError
-from benchctl.hosts.ports import is_own
+from benchctl.hosts.sent.ports import is_own
 from benchctl.plan.bound import BoundFlow
 from benchctl.plan.network import planned_network
 from benchctl.plan.plan import MOST_TRIALS, Plan, make_plan

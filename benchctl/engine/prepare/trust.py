@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchctl.errors import ProfileError
-from benchctl.hosts.users import user_name
+from benchctl.hosts.local.users import user_name
 from benchctl.profile.find import packaged_profiles
 from benchctl.profile.load import Document
 from benchctl.run.planned import Settings

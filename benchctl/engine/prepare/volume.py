@@ -151,7 +151,7 @@ def reached_outside(prepared: Planned) -> dict[str, str]:
 
 
 def _is_here(address: str) -> bool:
-    from benchctl.hosts.ports import is_own
+    from benchctl.hosts.sent.ports import is_own
 
     try:
         return ip_address(address).is_loopback or is_own(address)

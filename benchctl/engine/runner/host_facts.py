@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import benchctl
-from benchctl.hosts import facts
-from benchctl.hosts.remote import RemoteHost
+from benchctl.hosts.sent import facts
+from benchctl.hosts.ssh.remote import RemoteHost
 from benchctl.run.planned import LOCAL, Host
 from benchctl.run.record import HostConnection
 from benchctl.store.record import Recorder

@@ -16,7 +16,7 @@ from pathlib import Path
 from benchctl.engine.checks.needed_hosts import needed_hosts
 from benchctl.errors import HostError, StoreError, UsageError
 from benchctl.hosts.hosts import Greet, Hosts, greet_nobody
-from benchctl.hosts.remote import RemoteHost, holder
+from benchctl.hosts.ssh.remote import RemoteHost, holder
 from benchctl.hosts.tasks import run_to_end
 from benchctl.run.planned import LOCAL, Host
 from benchctl.run.record import Run

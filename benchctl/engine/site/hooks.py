@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from benchctl.errors import HookError
-from benchctl.hosts.spawn import Spawner, has_ended, stop
+from benchctl.hosts.local.spawn import Spawner, has_ended, stop
 from benchctl.run.planned import Hook, Host, Network, When
 from benchctl.run.record import HookOutcome
 from benchctl.store.record import Recorder

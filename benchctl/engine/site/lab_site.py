@@ -18,7 +18,7 @@ from typing import Any
 from benchctl.analysis.laws import PathBounds
 from benchctl.engine.site.site import Site
 from benchctl.errors import LabError, LabKilledError
-from benchctl.hosts.facts import sysctls
+from benchctl.hosts.sent.facts import sysctls
 from benchctl.lab.expect import KernelBuffers
 from benchctl.lab.lab import Lab
 from benchctl.lab.link import Change

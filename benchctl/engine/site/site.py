@@ -50,7 +50,7 @@ class Site:
         return ()
 
     async def counters(self, node: str) -> Mapping[str, Any]:
-        """Return what a node of the lab has counted, as `benchctl.hosts.counters.read`.
+        """Return what a node of the lab has counted, as `benchctl.hosts.sent.counters.read`.
 
         Raises LabError.
         """

@@ -18,11 +18,11 @@ from msgspec.structs import replace
 from benchctl.api import Channel
 from benchctl.engine.checks.tools import captured_at
 from benchctl.errors import HostError
-from benchctl.hosts import recorder
 from benchctl.hosts.clocks import OURS, ClockSpan
-from benchctl.hosts.filter import packet_filter
-from benchctl.hosts.messages import RECORDED, check
-from benchctl.hosts.spawn import Process, Spawner, has_ended, stop
+from benchctl.hosts.local.spawn import Process, Spawner, has_ended, stop
+from benchctl.hosts.sent import recorder
+from benchctl.hosts.sent.filter import packet_filter
+from benchctl.hosts.sent.messages import RECORDED, check
 from benchctl.plan.bound import BoundFlow
 from benchctl.run.planned import Host, Network
 from benchctl.run.record import RecordedPackets

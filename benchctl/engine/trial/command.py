@@ -9,7 +9,7 @@ from typing import Any
 from benchctl.api import Command, Failure, FailureKind, Flow, Role
 from benchctl.engine.trial.flow import FlowAttempt
 from benchctl.engine.trial.place import FlowPlace
-from benchctl.hosts.programs import located
+from benchctl.hosts.ssh.programs import located
 
 
 def command_of(

@@ -23,9 +23,9 @@ from benchctl.engine.trial.capture import FlowRecorder
 from benchctl.engine.trial.tally import Tally, check
 from benchctl.errors import HostError
 from benchctl.hosts.clocks import OURS, ClockSpan, HostClock
-from benchctl.hosts.programs import name_of
+from benchctl.hosts.local.spawn import Process, Spawner, has_ended, stop
 from benchctl.hosts.secrets import read_secrets
-from benchctl.hosts.spawn import Process, Spawner, has_ended, stop
+from benchctl.hosts.ssh.programs import name_of
 from benchctl.run.planned import Host
 from benchctl.run.status import Status
 from benchctl.store.record import Recorder

@@ -13,8 +13,8 @@ from benchctl.analysis.losses import CountedEnds
 from benchctl.engine.site.site import Site
 from benchctl.engine.trial.place import FlowPlace
 from benchctl.errors import HostError, LabError
-from benchctl.hosts import counters
-from benchctl.hosts.spawn import Spawner
+from benchctl.hosts.local.spawn import Spawner
+from benchctl.hosts.sent import counters
 from benchctl.hosts.tasks import cancel
 from benchctl.metrics import Direction
 from benchctl.run.planned import Host

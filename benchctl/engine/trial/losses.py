@@ -11,7 +11,7 @@ from benchctl.engine.trial.flow import FlowAttempt
 from benchctl.engine.trial.place import FlowPlace
 from benchctl.errors import HostError
 from benchctl.hosts.clocks import OURS
-from benchctl.hosts.spawn import Spawner
+from benchctl.hosts.local.spawn import Spawner
 from benchctl.run.record import ClockReading
 
 

@@ -17,7 +17,7 @@ from benchctl.analysis.statistics import fairness_jain
 from benchctl.api import Command, FailureKind, Role, Tool
 from benchctl.engine.trial.flow import FlowAttempt
 from benchctl.engine.trial.tally import Tally
-from benchctl.hosts.programs import as_sent
+from benchctl.hosts.ssh.programs import as_sent
 from benchctl.metrics import Aspect, Direction, of_aspect
 from benchctl.plan.bound import BoundFlow
 from benchctl.run.planned import Host, Network

@@ -32,7 +32,7 @@ from benchctl.engine.trial.place import (
 )
 from benchctl.engine.trial.ways import blame_ways
 from benchctl.errors import HookError, HostError, LabError, MissingError
-from benchctl.hosts.spawn import STOP_GRACE_S, Spawner
+from benchctl.hosts.local.spawn import STOP_GRACE_S, Spawner
 from benchctl.hosts.tasks import cancel
 from benchctl.plan.bound import BoundTrial
 from benchctl.run.planned import Settings

@@ -9,7 +9,7 @@ from benchctl.api import Failure, FailureKind
 from benchctl.engine.checks.reachability import HostPair, remedy, try_pair
 from benchctl.engine.trial.flow import FlowAttempt
 from benchctl.engine.trial.place import FlowPlace
-from benchctl.hosts.spawn import Spawner
+from benchctl.hosts.local.spawn import Spawner
 from benchctl.run.status import Status
 
 

@@ -14,8 +14,8 @@ from benchctl.engine.checks.tools import commands_of
 from benchctl.engine.prepare.planning import Planned
 from benchctl.engine.prepare.volume import Amount, Traffic, expected_traffic
 from benchctl.errors import BenchctlError, MissingError
-from benchctl.hosts.programs import as_sent
-from benchctl.hosts.users import user_name
+from benchctl.hosts.local.users import user_name
+from benchctl.hosts.ssh.programs import as_sent
 from benchctl.plan.bound import BoundTrial, Promised
 from benchctl.plan.plan import Plan, lab_settings
 from benchctl.report.searches import detection

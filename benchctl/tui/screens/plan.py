@@ -16,7 +16,7 @@ from textual.containers import Container
 from textual.widget import Widget
 
 from benchctl.errors import BenchctlError
-from benchctl.hosts.priority import at_full_priority
+from benchctl.hosts.local.priority import at_full_priority
 from benchctl.interrupts import held
 from benchctl.profile.find import NO_LAB, packaged_profiles
 from benchctl.store.read import Reader

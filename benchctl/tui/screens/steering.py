@@ -9,7 +9,7 @@ from pathlib import Path
 from textual.binding import Binding
 
 from benchctl.errors import BenchctlError, StoreError
-from benchctl.hosts.priority import at_full_priority
+from benchctl.hosts.local.priority import at_full_priority
 from benchctl.interrupts import held
 from benchctl.store.manage import add_remark
 from benchctl.store.read import Reader

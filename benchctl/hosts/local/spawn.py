@@ -23,12 +23,12 @@ from types import ModuleType
 from typing import Any, Protocol, cast
 
 from benchctl.api import Channel
-from benchctl.hosts import guardian
-from benchctl.hosts.children import wait_without_threads
 from benchctl.hosts.clocks import OURS, HostClock
-from benchctl.hosts.filter import PortPair
-from benchctl.hosts.gated import GATE
+from benchctl.hosts.local import guardian
+from benchctl.hosts.local.children import wait_without_threads
 from benchctl.hosts.log import Ended, command_log
+from benchctl.hosts.sent.filter import PortPair
+from benchctl.hosts.sent.gated import GATE
 from benchctl.hosts.tasks import cancel
 from benchctl.run.planned import Host
 

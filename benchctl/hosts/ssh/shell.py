@@ -7,7 +7,7 @@ passes signals on. The tool runs in its foreground: one that ``sh`` starts in th
 SIGINT.
 
 Nothing stays behind. Every shell ends its process group when its input closes, and when nothing
-came for the patience of its host: see `benchctl.hosts.scripts`.
+came for the patience of its host: see `benchctl.hosts.ssh.scripts`.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from msgspec.structs import replace
 
 from benchctl.api import Channel
 from benchctl.errors import HostError
-from benchctl.hosts import ssh
 from benchctl.hosts.clocks import HostClock
-from benchctl.hosts.frames import HELLO, MOST_HEAD
+from benchctl.hosts.local.spawn import LocalProcess, OnData, Pipes, Process
 from benchctl.hosts.log import Ended
-from benchctl.hosts.login import START_S
-from benchctl.hosts.messages import SAID, MessageReader, check, check_answer
-from benchctl.hosts.posix import QUESTIONS
-from benchctl.hosts.programs import as_sent
-from benchctl.hosts.remote import LOST, RemoteHost
-from benchctl.hosts.scripts import gated, keeper
-from benchctl.hosts.spawn import LocalProcess, OnData, Pipes, Process
+from benchctl.hosts.sent.frames import HELLO, MOST_HEAD
+from benchctl.hosts.sent.messages import SAID, MessageReader, check, check_answer
+from benchctl.hosts.ssh import ssh
+from benchctl.hosts.ssh.login import START_S
+from benchctl.hosts.ssh.posix import QUESTIONS
+from benchctl.hosts.ssh.programs import as_sent
+from benchctl.hosts.ssh.remote import LOST, RemoteHost
+from benchctl.hosts.ssh.scripts import gated, keeper
 from benchctl.run.planned import Reach
 from benchctl.run.record import ClockReading
 
@@ -113,7 +113,7 @@ class _Answers(MessageReader):
 
 
 class ShellProcess:
-    """A command in a session of its own; see `benchctl.hosts.spawn.Process`."""
+    """A command in a session of its own; see `benchctl.hosts.local.spawn.Process`."""
 
     arrived: float | None = None
 

@@ -15,7 +15,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn, Union
 
-from benchctl.hosts.frames import FrameReader, frame
+from benchctl.hosts.sent.frames import FrameReader, frame
 
 # --- kinds of values --------------------------------------------------------------------------
 

@@ -13,10 +13,10 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from benchctl.hosts import door
-from benchctl.hosts.frames import HELLO
-from benchctl.hosts.programs import as_sent
-from benchctl.hosts.remote import NOT_STARTED
+from benchctl.hosts.sent import port_check as door
+from benchctl.hosts.sent.frames import HELLO
+from benchctl.hosts.ssh.programs import as_sent
+from benchctl.hosts.ssh.remote import NOT_STARTED
 
 # A shell counts the time by programs that sleep, each a process.
 _TICK_S = 2

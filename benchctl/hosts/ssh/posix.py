@@ -12,7 +12,7 @@ from itertools import islice
 from types import ModuleType
 from typing import Any
 
-from benchctl.hosts import counters, facts, ports, recorder
+from benchctl.hosts.sent import counters, facts, ports, recorder
 
 _OF_INTERFACES = "/sys/class/net"
 _FILES = ("/proc/loadavg", *(f"{facts.PROC_NET}/{path}" for path in facts.SYSCTLS.values()))

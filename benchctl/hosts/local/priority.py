@@ -16,7 +16,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import ParamSpec, TypeVar
 
-from benchctl.hosts.slices import LONGEST_NS, ask_for_slices
+from benchctl.hosts.local.slices import LONGEST_NS, ask_for_slices
 
 Given = ParamSpec("Given")
 Result = TypeVar("Result")

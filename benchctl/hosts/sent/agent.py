@@ -30,10 +30,10 @@ from contextlib import suppress
 from functools import partial
 from typing import IO, Any
 
-from benchctl.hosts.frames import HELLO
-from benchctl.hosts.gated import GATE, GatedCommand, caller, guard, kill, pour, program_path
-from benchctl.hosts.hostlock import NAME, HostLock
-from benchctl.hosts.messages import (
+from benchctl.hosts.sent.frames import HELLO
+from benchctl.hosts.sent.gated import GATE, GatedCommand, caller, guard, kill, pour, program_path
+from benchctl.hosts.sent.hostlock import NAME, HostLock
+from benchctl.hosts.sent.messages import (
     ASKED,
     MOST_PIECE,
     MOST_REASON,

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from benchctl.errors import HostError
-from benchctl.hosts import ssh
-from benchctl.hosts.frames import HELLO
+from benchctl.hosts.sent.frames import HELLO
+from benchctl.hosts.ssh import ssh
 from benchctl.hosts.tasks import cancel
 from benchctl.run.planned import Reach
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from benchctl.hosts import agent, frames, gated, hostlock, messages
+from benchctl.hosts.sent import agent, frames, gated, hostlock, messages
 from benchctl.settings import settings as person_settings
 
 _JOINED = re.compile(r"^from (__future__|benchctl).* import (\([^)]*\)|.*)\n", re.MULTILINE)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from benchctl.hosts.filter import PortPair
+from benchctl.hosts.sent.filter import PortPair
 
 _PROC = Path("/proc")
 

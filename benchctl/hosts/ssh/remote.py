@@ -20,17 +20,17 @@ from typing import Any, NamedTuple
 
 from benchctl.api import Channel
 from benchctl.errors import HostError
-from benchctl.hosts import ssh
 from benchctl.hosts.clocks import HostClock
-from benchctl.hosts.filter import PortPair
+from benchctl.hosts.local.spawn import STOP_GRACE_S, OnData, Process
+from benchctl.hosts.local.users import user_name
 from benchctl.hosts.log import Ended, command_log
-from benchctl.hosts.login import Login
-from benchctl.hosts.messages import ANSWERS, ASKED, SAID, MessageReader, check_answer, packed
-from benchctl.hosts.programs import agent_text, as_sent, module_text, sendable
-from benchctl.hosts.sockets import tcp_ports
-from benchctl.hosts.spawn import STOP_GRACE_S, OnData, Process
+from benchctl.hosts.sent.filter import PortPair
+from benchctl.hosts.sent.messages import ANSWERS, ASKED, SAID, MessageReader, check_answer, packed
+from benchctl.hosts.ssh import ssh
+from benchctl.hosts.ssh.login import Login
+from benchctl.hosts.ssh.programs import agent_text, as_sent, module_text, sendable
+from benchctl.hosts.ssh.sockets import tcp_ports
 from benchctl.hosts.tasks import cancel
-from benchctl.hosts.users import user_name
 from benchctl.run.planned import Reach
 from benchctl.visible import visible
 
@@ -58,7 +58,7 @@ NOT_STARTED = 127
 
 
 class RemoteProcess:
-    """A command on a host elsewhere; see `benchctl.hosts.spawn.Process`."""
+    """A command on a host elsewhere; see `benchctl.hosts.local.spawn.Process`."""
 
     def __init__(
         self, link: RemoteHost, number: int, on_data: OnData, logs: Callable[[int], Ended]
@@ -134,7 +134,7 @@ class RemoteHost:
     """A connection to one host; use `open`, then `close`.
 
     No wait on it is without a limit: it is lost when nothing came for its patience, when it does
-    not answer in time, and when it says what `benchctl.hosts.messages` does not know.
+    not answer in time, and when it says what `benchctl.hosts.sent.messages` does not know.
     """
 
     def __init__(

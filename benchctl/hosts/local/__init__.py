@@ -1,0 +1,1 @@
+"""Processes on this machine: started behind a gate, watched, and ended."""
