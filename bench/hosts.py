@@ -27,7 +27,7 @@ import table
 from benchctl.hosts.hosts import Hosts
 from benchctl.hosts.local.spawn import run
 from benchctl.lab.lab import Lab
-from benchctl.lab.topology import build_topology
+from benchctl.lab.topology.topology import build_topology
 from benchctl.run.planned import LOCAL, Host, Reach
 from benchctl.toml.source import parse_toml
 

@@ -1,6 +1,6 @@
 """Labs: whether emulated links keep their promises, their capacity, and their cost.
 
-Needs ping and iperf3. Theoretical values come from the topology alone (`benchctl.lab.expect`).
+Needs ping and iperf3. Theoretical values come from the topology alone (`benchctl.lab.topology.expect`).
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from pathlib import Path
 
 import table
 
-from benchctl.lab.expect import path
 from benchctl.lab.lab import Lab
-from benchctl.lab.model import Emulator, Topology
-from benchctl.lab.topology import build_topology, load_topology
-from benchctl.lab.verify import ceiling_bps
+from benchctl.lab.topology.expect import path
+from benchctl.lab.topology.model import Emulator, Topology
+from benchctl.lab.topology.topology import build_topology, load_topology
+from benchctl.lab.verify.verify import ceiling_bps
 from benchctl.run.planned import Host
 from benchctl.toml.source import parse_toml
 

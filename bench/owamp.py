@@ -25,8 +25,8 @@ from typing import Any, NamedTuple
 import table
 
 from benchctl.lab.lab import Lab
-from benchctl.lab.model import Emulator
-from benchctl.lab.topology import build_topology
+from benchctl.lab.topology.model import Emulator
+from benchctl.lab.topology.topology import build_topology
 from benchctl.toml.source import parse_toml
 from benchctl_owamp.simpleowamp import sender
 from benchctl_owamp.simpleowamp.channel import Channel, fork

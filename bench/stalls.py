@@ -1,6 +1,6 @@
 """Stalls of this machine: how late a process wakes before which nothing else runs.
 
-The bounds are those of a lab's figures (`benchctl.lab.strain`): beyond them, no emulator in user
+The bounds are those of a lab's figures (`benchctl.lab.verify.strain`): beyond them, no emulator in user
 space can keep up here. In a virtual machine, its host is the cause; steal time shows it only while
 the processors are busy.
 """
@@ -15,8 +15,8 @@ from pathlib import Path
 
 import table
 
-from benchctl.lab.emulator import LATE_NS
-from benchctl.lab.strain import LATE_MOST_NS, LATE_RATIO
+from benchctl.lab.emulate.emulator import LATE_NS
+from benchctl.lab.verify.strain import LATE_MOST_NS, LATE_RATIO
 
 LASTS_S = 60
 PERIOD_NS = 2_000_000

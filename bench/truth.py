@@ -43,7 +43,7 @@ from seen import (
 )
 
 from benchctl.lab.lab import Lab
-from benchctl.lab.topology import build_topology
+from benchctl.lab.topology.topology import build_topology
 from benchctl.toml.source import parse_toml
 
 OMIT_S = 1.0

@@ -13,11 +13,12 @@ from lab.lab_support import topology
 from remote import as_root
 from waiting import COMMAND_S, wait_until
 
-from benchctl.lab import ssh, ssh_service
-from benchctl.lab.devices import program_path
+from benchctl.lab.build import ssh
+from benchctl.lab.build.devices import program_path
+from benchctl.lab.build.services import WITH_FEWER_PRIVILEGES
+from benchctl.lab.emulate.link import Change
 from benchctl.lab.lab import Lab
-from benchctl.lab.link import Change
-from benchctl.lab.services import WITH_FEWER_PRIVILEGES
+from benchctl.lab.topology import ssh_service
 
 NEEDS = [pytest.mark.netns, pytest.mark.tool("ssh", "sshd"), pytest.mark.once]
 """The marks of a test that uses these labs."""

@@ -129,7 +129,7 @@ def labs(incomplete: str) -> list[str]:
 
 def hosts(context: Context) -> list[str]:
     """Return the hosts of the topology that was named before."""
-    from benchctl.lab.topology import load_topology
+    from benchctl.lab.topology.topology import load_topology
     from benchctl.plan.network import names_of
     from benchctl.profile.find import find_topology
 
@@ -181,7 +181,7 @@ def _of_profile(context: Context, told: Callable[[Document], list[str]]) -> list
 
 def emulators() -> list[str]:
     """Return what may emulate links."""
-    from benchctl.lab.model import Emulator
+    from benchctl.lab.topology.model import Emulator
 
     return [*Emulator]
 

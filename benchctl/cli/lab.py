@@ -20,9 +20,9 @@ from benchctl.cli.command import PlainCommand, group
 from benchctl.visible import visible
 
 if TYPE_CHECKING:
-    from benchctl.lab.judgement import Look
     from benchctl.lab.lab import Lab
-    from benchctl.lab.model import Topology
+    from benchctl.lab.topology.model import Topology
+    from benchctl.lab.verify.judgement import Look
     from benchctl.run.planned import Host
 
 _Emulator = Annotated[
@@ -45,7 +45,7 @@ lab = group("Show, try and check virtual networks.")
 
 
 def _load(name: str) -> Topology:
-    from benchctl.lab.topology import load_topology
+    from benchctl.lab.topology.topology import load_topology
     from benchctl.profile.find import find_topology
 
     return load_topology(find_topology(name))
@@ -59,7 +59,7 @@ def _built(
     from benchctl.engine.prepare.trust import distrust_services, untrusted
     from benchctl.errors import UsageError
     from benchctl.lab.lab import Lab
-    from benchctl.lab.model import Emulator
+    from benchctl.lab.topology.model import Emulator
 
     if emulator is not None and emulator not in tuple(Emulator):
         raise UsageError(f"--emulator {emulator}: choose from {', '.join(Emulator)}")
@@ -91,7 +91,7 @@ def show(
     Nodes, addresses, links, routes, and, in a lab of up to ten hosts, theoretical values of every
     pair of hosts.
     """
-    from benchctl.lab.model import Kind
+    from benchctl.lab.topology.model import Kind
     from benchctl.report.pivot import align
     from benchctl.units import format_duration, format_rate
 
@@ -168,7 +168,7 @@ def _print_pairs(lab: Topology, pairs: Sequence[tuple[str, str]]) -> None:
 
 
 def _values(lab: Topology, pairs: Sequence[tuple[str, str]], version: int) -> list[tuple[str, ...]]:
-    from benchctl.lab.expect import path
+    from benchctl.lab.topology.expect import path
     from benchctl.units import format_duration, format_rate, format_size
 
     rows: list[tuple[str, ...]] = []
@@ -212,8 +212,8 @@ def execute(
     which links lost frames or were late because the machine was too slow.
     """
     from benchctl.errors import LabError
-    from benchctl.lab.segments import Hop
-    from benchctl.lab.strain import carried
+    from benchctl.lab.topology.segments import Hop
+    from benchctl.lab.verify.strain import carried
 
     with _built(topology, emulator, trust, log, log_json) as lab:
         hops = [
@@ -401,8 +401,8 @@ def check(
     code 1 if a link does not keep a promise.
     """
     from benchctl.errors import LabError
-    from benchctl.lab.model import Emulator
-    from benchctl.lab.verify import ceiling_bps, together, verify
+    from benchctl.lab.topology.model import Emulator
+    from benchctl.lab.verify.verify import ceiling_bps, together, verify
     from benchctl.report.pivot import align
     from benchctl.units import format_rate
 
@@ -435,7 +435,7 @@ def _rows(look: Look, at_once: str) -> list[tuple[str, ...]]:
     """Return the promises of a measured link and the measured values, as two rows of a table."""
     from math import isnan
 
-    from benchctl.lab.judgement import Promise, PromiseVerdict
+    from benchctl.lab.verify.judgement import Promise, PromiseVerdict
     from benchctl.units import format_duration, format_rate, format_ratio
 
     shown: dict[Promise, Callable[[float], str]] = {

@@ -18,7 +18,7 @@ def schema(
     from benchctl.profile.schema import json_schema, model_schema
 
     if kind == "topology":
-        from benchctl.lab.schema import TopologyFile
+        from benchctl.lab.topology.schema import TopologyFile
 
         schema = model_schema(TopologyFile, "benchctl topology")
     else:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchctl.errors import LabError
-from benchctl.lab.devices import program_path
+from benchctl.lab.build.devices import program_path
 
 # linux/capability.h
 _CAP_NET_ADMIN = 12
@@ -133,10 +133,10 @@ def _is_root() -> bool:
 
 def _look_inside() -> list[dict[str, object]]:
     """Return the capabilities of this process, which is in its own namespaces."""
-    from benchctl.lab.emulator import hurry
-    from benchctl.lab.kernel import refusal, unpunctual
-    from benchctl.lab.namespaces import IPV6, mount_view
-    from benchctl.lab.ring import Ring
+    from benchctl.lab.build.namespaces import IPV6, mount_view
+    from benchctl.lab.emulate.emulator import hurry
+    from benchctl.lab.emulate.kernel import refusal, unpunctual
+    from benchctl.lab.emulate.ring import Ring
 
     Ring("lo", 1500)
     refused = refusal()

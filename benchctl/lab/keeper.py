@@ -20,11 +20,20 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from benchctl.hosts.sent import counters
-from benchctl.lab.devices import BuildError
-from benchctl.lab.emulator import run_direction
-from benchctl.lab.kernel import KernelLinks, LinkPlace, refusal, several_processors, unpunctual
-from benchctl.lab.link import Change
-from benchctl.lab.messages import (
+from benchctl.lab.build.devices import BuildError
+from benchctl.lab.build.namespaces import Namespaces
+from benchctl.lab.build.script import Ends
+from benchctl.lab.build.services import Running, ServiceError
+from benchctl.lab.emulate.emulator import run_direction
+from benchctl.lab.emulate.kernel import (
+    KernelLinks,
+    LinkPlace,
+    refusal,
+    several_processors,
+    unpunctual,
+)
+from benchctl.lab.emulate.link import Change
+from benchctl.lab.emulate.messages import (
     AskCounters,
     AskNode,
     Broken,
@@ -35,11 +44,8 @@ from benchctl.lab.messages import (
     receive,
     send,
 )
-from benchctl.lab.model import Emulator, Link, Topology
-from benchctl.lab.namespaces import Namespaces
-from benchctl.lab.script import Ends
-from benchctl.lab.services import Running, ServiceError
 from benchctl.lab.syscalls import enter_network
+from benchctl.lab.topology.model import Emulator, Link, Topology
 
 
 class _EmulatorError(Exception):

@@ -17,9 +17,10 @@ from typing import Any
 
 from benchctl.errors import LabError, LabKilledError
 from benchctl.lab import capability
+from benchctl.lab.build.services import WITH_FEWER_PRIVILEGES
 from benchctl.lab.capability import Launcher
-from benchctl.lab.link import Change
-from benchctl.lab.messages import (
+from benchctl.lab.emulate.link import Change
+from benchctl.lab.emulate.messages import (
     AskCounters,
     AskNode,
     AskStanding,
@@ -32,9 +33,8 @@ from benchctl.lab.messages import (
     receive,
     send,
 )
-from benchctl.lab.model import Emulator, Topology
-from benchctl.lab.segments import Hop
-from benchctl.lab.services import WITH_FEWER_PRIVILEGES
+from benchctl.lab.topology.model import Emulator, Topology
+from benchctl.lab.topology.segments import Hop
 from benchctl.run.planned import Host, Way
 
 # A lab of nine hosts takes one second; the rest is for slow machines.

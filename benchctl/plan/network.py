@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from benchctl.run.planned import LOCAL, Host, Network, Outside, PlannedFlow, Way
 
 if TYPE_CHECKING:
-    from benchctl.lab.model import Topology
+    from benchctl.lab.topology.model import Topology
 
 
 def names_of(topology: Topology) -> dict[str, str]:

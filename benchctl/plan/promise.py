@@ -19,7 +19,8 @@ from msgspec import Struct
 from benchctl.analysis.laws import PathBounds
 from benchctl.analysis.losses import MODEL, mathis_bps, padhye_bps
 from benchctl.api import Demand
-from benchctl.lab.expect import (
+from benchctl.lab.emulate.link import Change, Course
+from benchctl.lab.topology.expect import (
     PING_PAYLOAD_BYTES,
     KernelBuffers,
     NetworkPath,
@@ -29,9 +30,8 @@ from benchctl.lab.expect import (
     path,
     udp_payload_ratio,
 )
-from benchctl.lab.link import Change, Course
-from benchctl.lab.model import LinkSettings, Topology
-from benchctl.lab.segments import Hop
+from benchctl.lab.topology.model import LinkSettings, Topology
+from benchctl.lab.topology.segments import Hop
 from benchctl.metrics import Direction
 from benchctl.plan.bound import BoundFlow
 from benchctl.run.planned import PlannedFlow, Search

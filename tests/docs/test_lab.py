@@ -4,9 +4,9 @@ import pytest
 from docs.documents import blocks_of, filled, names_in, section, table, write_files
 
 from benchctl.engine.prepare.planning import planned
-from benchctl.lab import schema
-from benchctl.lab.model import LinkSettings
-from benchctl.lab.topology import load_topology
+from benchctl.lab.topology import schema
+from benchctl.lab.topology.model import LinkSettings
+from benchctl.lab.topology.topology import load_topology
 from benchctl.profile.model import ChangeTable, LabTable
 from benchctl.units import format_duration, format_rate, format_ratio
 

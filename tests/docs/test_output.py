@@ -17,8 +17,8 @@ from benchctl.api import METRICS
 from benchctl.backends import installed
 from benchctl.cli.watch import SIGNAL_CODES
 from benchctl.hosts.sent.counters import SUMS
-from benchctl.lab.messages import DirectionCounters
-from benchctl.lab.strain import Carried
+from benchctl.lab.emulate.messages import DirectionCounters
+from benchctl.lab.verify.strain import Carried
 from benchctl.metrics import Vocabulary
 from benchctl.report import formats
 from benchctl.report.clocks import clock_entry, over_entry

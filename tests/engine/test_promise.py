@@ -9,9 +9,9 @@ from msgspec.structs import replace
 
 from benchctl.api import Capabilities, Demand, Direction
 from benchctl.backends import installed
-from benchctl.lab.expect import KernelBuffers
-from benchctl.lab.link import Change
-from benchctl.lab.topology import build_topology
+from benchctl.lab.emulate.link import Change
+from benchctl.lab.topology.expect import KernelBuffers
+from benchctl.lab.topology.topology import build_topology
 from benchctl.plan.bound import bind_flow
 from benchctl.plan.promise import bottlenecks, bounds, promises
 from benchctl.run.planned import PlannedFlow

@@ -18,13 +18,13 @@ from benchctl.engine.site.lab_site import LabSite
 from benchctl.engine.site.site import Site
 from benchctl.errors import LabError, LabKilledError
 from benchctl.hosts.local.spawn import LocalSpawner, run
-from benchctl.lab.judgement import Look, Promise, PromiseFinding, PromiseVerdict
-from benchctl.lab.legs import pairs_of
-from benchctl.lab.link import Change
-from benchctl.lab.messages import DirectionCounters
-from benchctl.lab.model import Emulator
-from benchctl.lab.strain import Carried
-from benchctl.lab.verify import Together
+from benchctl.lab.emulate.link import Change
+from benchctl.lab.emulate.messages import DirectionCounters
+from benchctl.lab.topology.legs import pairs_of
+from benchctl.lab.topology.model import Emulator
+from benchctl.lab.verify.judgement import Look, Promise, PromiseFinding, PromiseVerdict
+from benchctl.lab.verify.strain import Carried
+from benchctl.lab.verify.verify import Together
 from benchctl.plan.bound import bind_trial
 from benchctl.plan.plan import lab_settings
 from benchctl.plugins import Candidate

@@ -8,8 +8,8 @@ from engine.virtual import NETWORK, flow
 
 from benchctl.engine.site.site import Site
 from benchctl.errors import LabError
-from benchctl.lab.messages import DirectionCounters
-from benchctl.lab.strain import Carried
+from benchctl.lab.emulate.messages import DirectionCounters
+from benchctl.lab.verify.strain import Carried
 from benchctl.run.planned import Host, Network
 
 

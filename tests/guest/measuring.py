@@ -10,8 +10,8 @@ from itertools import pairwise
 from pathlib import Path
 
 from benchctl.lab.lab import Lab
-from benchctl.lab.model import Emulator
-from benchctl.lab.topology import build_topology
+from benchctl.lab.topology.model import Emulator
+from benchctl.lab.topology.topology import build_topology
 from benchctl.toml.source import parse_toml
 
 # Some more than CPython 3.11 runs code before it specializes it.

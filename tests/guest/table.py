@@ -12,8 +12,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from guest.measuring import flood, pair, start, transfer
 
-from benchctl.lab.link import Change
-from benchctl.lab.model import Emulator
+from benchctl.lab.emulate.link import Change
+from benchctl.lab.topology.model import Emulator
 
 EMULATOR = Emulator(sys.argv[1])
 

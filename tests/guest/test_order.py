@@ -3,7 +3,7 @@
 import pytest
 from guest.measuring import pair, transfer
 
-from benchctl.lab.model import Emulator
+from benchctl.lab.topology.model import Emulator
 
 pytestmark = pytest.mark.netns
 

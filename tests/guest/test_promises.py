@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 from guest.measuring import flood, outside, pair, transfer
 
-from benchctl.lab.kernel import unpunctual
-from benchctl.lab.link import Change
-from benchctl.lab.model import Emulator
-from benchctl.lab.strain import between
+from benchctl.lab.emulate.kernel import unpunctual
+from benchctl.lab.emulate.link import Change
+from benchctl.lab.topology.model import Emulator
+from benchctl.lab.verify.strain import between
 
 pytestmark = pytest.mark.netns
 

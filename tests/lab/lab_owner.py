@@ -10,8 +10,8 @@ import sys
 from pathlib import Path
 
 from benchctl.lab.lab import Lab
-from benchctl.lab.model import Emulator
-from benchctl.lab.topology import load_topology
+from benchctl.lab.topology.model import Emulator
+from benchctl.lab.topology.topology import load_topology
 
 
 def main():

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from waiting import COMMAND_S, wait_until
 
-from benchctl.lab.kernel import unpunctual
-from benchctl.lab.model import Emulator
-from benchctl.lab.topology import build_topology
-from benchctl.lab.verify import verify
+from benchctl.lab.emulate.kernel import unpunctual
+from benchctl.lab.topology.model import Emulator
+from benchctl.lab.topology.topology import build_topology
+from benchctl.lab.verify.verify import verify
 from benchctl.toml.source import parse_toml
 
 OWNER = Path(__file__).with_name("lab_owner.py")

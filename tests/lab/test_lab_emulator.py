@@ -11,13 +11,13 @@ import pytest
 from lab.lab_support import topology
 from waiting import wait_until
 
-from benchctl.lab import emulator, ring
-from benchctl.lab.judgement import Promise, PromiseVerdict, Train, judge_burst
+from benchctl.lab.emulate import emulator, ring
+from benchctl.lab.emulate.link import Change
 from benchctl.lab.lab import Lab
-from benchctl.lab.legs import pairs_of
-from benchctl.lab.link import Change
-from benchctl.lab.model import Emulator, LinkSettings
-from benchctl.lab.prober import Prober
+from benchctl.lab.topology.legs import pairs_of
+from benchctl.lab.topology.model import Emulator, LinkSettings
+from benchctl.lab.verify.judgement import Promise, PromiseVerdict, Train, judge_burst
+from benchctl.lab.verify.prober import Prober
 
 PAIR = """
 [hosts]

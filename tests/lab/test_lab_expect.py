@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchctl.lab.expect import (
+from benchctl.lab.topology.expect import (
     KernelBuffers,
     PathDemand,
     fair_shares,
@@ -16,7 +16,7 @@ from benchctl.lab.expect import (
     tcp_payload_ratio,
     udp_payload_ratio,
 )
-from benchctl.lab.topology import build_topology, load_topology
+from benchctl.lab.topology.topology import build_topology, load_topology
 from benchctl.toml.source import parse_toml
 
 PORTFOLIO = load_topology(Path(__file__).parents[2] / "profiles/labs/portfolio.toml")

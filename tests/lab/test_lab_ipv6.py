@@ -7,10 +7,10 @@ import pytest
 from lab.lab_support import EMULATORS, topology
 
 from benchctl.errors import ProfileError
-from benchctl.lab import script
-from benchctl.lab.expect import path, segment_bytes, tcp_payload_ratio, udp_payload_ratio
+from benchctl.lab.build import script
 from benchctl.lab.lab import Lab
-from benchctl.lab.routing import Forwarding
+from benchctl.lab.topology.expect import path, segment_bytes, tcp_payload_ratio, udp_payload_ratio
+from benchctl.lab.topology.routing import Forwarding
 
 TEXT = """
 ipv6 = true

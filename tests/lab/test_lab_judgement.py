@@ -8,7 +8,10 @@ from math import comb
 import pytest
 from lab.lab_support import topology
 
-from benchctl.lab.judgement import (
+from benchctl.lab.emulate.link import NEVER_NS, OneWay
+from benchctl.lab.topology.legs import pair_of
+from benchctl.lab.topology.model import LinkSettings
+from benchctl.lab.verify.judgement import (
     Look,
     Promise,
     PromiseVerdict,
@@ -21,9 +24,6 @@ from benchctl.lab.judgement import (
     judge_train,
     look_at,
 )
-from benchctl.lab.legs import pair_of
-from benchctl.lab.link import NEVER_NS, OneWay
-from benchctl.lab.model import LinkSettings
 
 MS = 1_000_000
 BYTES = 50

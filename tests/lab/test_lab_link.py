@@ -6,8 +6,8 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchctl.lab.link import NEVER_NS, Change, Course, OneWay
-from benchctl.lab.model import LinkSettings
+from benchctl.lab.emulate.link import NEVER_NS, Change, Course, OneWay
+from benchctl.lab.topology.model import LinkSettings
 
 S = 1_000_000_000
 MS = 1_000_000

@@ -2,10 +2,10 @@
 
 import pytest
 
-from benchctl.lab import kernel, netem
-from benchctl.lab.kernel import KernelLinks, LinkPlace
-from benchctl.lab.link import Change
-from benchctl.lab.model import Interface, Link, LinkSettings
+from benchctl.lab.emulate import kernel, netem
+from benchctl.lab.emulate.kernel import KernelLinks, LinkPlace
+from benchctl.lab.emulate.link import Change
+from benchctl.lab.topology.model import Interface, Link, LinkSettings
 
 LINK = ("link0a", "link0b")
 WIRES = netem.wires(0)

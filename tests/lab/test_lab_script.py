@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from benchctl.lab import script
-from benchctl.lab.topology import build_topology
+from benchctl.lab.build import script
+from benchctl.lab.topology.topology import build_topology
 from benchctl.toml.source import parse_toml
 
 TEXT = """

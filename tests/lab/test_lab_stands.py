@@ -15,12 +15,12 @@ from waiting import wait_until
 
 from benchctl.errors import LabError, LabKilledError
 from benchctl.lab.capability import Launcher, examine, launcher, remedy
-from benchctl.lab.judgement import Promise
-from benchctl.lab.kernel import unpunctual
+from benchctl.lab.emulate.kernel import unpunctual
+from benchctl.lab.emulate.link import Change
 from benchctl.lab.lab import Lab, _KeeperProcess
-from benchctl.lab.link import Change
-from benchctl.lab.model import Emulator
-from benchctl.lab.verify import verify
+from benchctl.lab.topology.model import Emulator
+from benchctl.lab.verify.judgement import Promise
+from benchctl.lab.verify.verify import verify
 
 pytestmark = pytest.mark.netns
 
@@ -210,8 +210,8 @@ def test_frames_are_all_accounted_for(lab):
 def test_frames_that_a_device_could_not_hand_over_are_counted():
     code = """
 import socket, subprocess
-from benchctl.lab.devices import await_running
-from benchctl.lab.kernel import _undelivered
+from benchctl.lab.build.devices import await_running
+from benchctl.lab.emulate.kernel import _undelivered
 lines = "link add near type veth peer far mtu 100\\nlink set near up\\nlink set far up\\n"
 subprocess.run(["ip", "-batch", "-"], input=lines, text=True, check=True)
 await_running(["near"])
@@ -232,7 +232,7 @@ print(_undelivered("near", "far", "none") - before)
 
 def test_one_tc_makes_many_changes_and_its_words_are_the_error_of_a_wrong_one():
     code = """
-from benchctl.lab.devices import BuildError, Tc, run_ip
+from benchctl.lab.build.devices import BuildError, Tc, run_ip
 run_ip(["link add near type veth peer far"])
 tc = Tc()
 for limit in (5, 7):

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from benchctl.lab.messages import DirectionCounters
-from benchctl.lab.strain import Carried, between
+from benchctl.lab.emulate.messages import DirectionCounters
+from benchctl.lab.verify.strain import Carried, between
 
 FINE = DirectionCounters(
     arrived=10_000, delivered=9_000, dropped=800, lost=200, queued=0, queue_max=67,

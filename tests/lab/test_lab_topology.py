@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchctl.errors import ProfileError
-from benchctl.lab.model import Emulator, Kind, LinkSettings
-from benchctl.lab.routing import Forwarding
-from benchctl.lab.topology import build_topology, load_topology
+from benchctl.lab.topology.model import Emulator, Kind, LinkSettings
+from benchctl.lab.topology.routing import Forwarding
+from benchctl.lab.topology.topology import build_topology, load_topology
 from benchctl.toml.source import parse_toml
 
 LABS = Path(__file__).parents[2] / "profiles/labs"

@@ -10,11 +10,11 @@ import pytest
 from lab.lab_support import EMULATORS, topology, verified
 
 from benchctl.errors import LabError
-from benchctl.lab import verify as verify_module
-from benchctl.lab.judgement import Promise, PromiseVerdict, judge_rate, look_at
 from benchctl.lab.lab import Lab
-from benchctl.lab.legs import pairs_of
-from benchctl.lab.verify import together, verify
+from benchctl.lab.topology.legs import pairs_of
+from benchctl.lab.verify import verify as verify_module
+from benchctl.lab.verify.judgement import Promise, PromiseVerdict, judge_rate, look_at
+from benchctl.lab.verify.verify import together, verify
 
 pytestmark = pytest.mark.netns
 
@@ -150,7 +150,9 @@ def test_a_probe_that_fails_gives_the_last_words_of_a_lab_that_fell():
 
 
 def test_a_probe_that_fails_in_a_lab_that_stands_says_why(lab, monkeypatch):
-    monkeypatch.setattr("benchctl.lab.prober._PROBE", ("sh", "-c", "echo no luck >&2; exit 1"))
+    monkeypatch.setattr(
+        "benchctl.lab.verify.prober._PROBE", ("sh", "-c", "echo no luck >&2; exit 1")
+    )
     with pytest.raises(LabError, match=r"cannot measure from .: no luck"):
         verify(lab, ["near"])
 

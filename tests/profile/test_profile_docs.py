@@ -11,7 +11,7 @@ from jsonschema import Draft202012Validator
 
 from benchctl.backends import installed
 from benchctl.errors import ProfileError
-from benchctl.lab.topology import load_topology
+from benchctl.lab.topology.topology import load_topology
 from benchctl.plan.plan import MOST_TRIALS, make_plan
 from benchctl.profile import figures, model, places
 from benchctl.profile.find import packaged_profiles

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from benchctl.backends import installed
-from benchctl.lab.topology import load_topology
+from benchctl.lab.topology.topology import load_topology
 from benchctl.plan.plan import make_plan
 from benchctl.profile.find import packaged_profiles
 from benchctl.profile.load import load_profile

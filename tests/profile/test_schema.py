@@ -10,7 +10,7 @@ import pytest
 from jsonschema import Draft7Validator
 
 from benchctl.backends import installed
-from benchctl.lab.schema import TopologyFile
+from benchctl.lab.topology.schema import TopologyFile
 from benchctl.plan.plan import make_plan
 from benchctl.profile.find import packaged_profiles
 from benchctl.profile.load import load_profile

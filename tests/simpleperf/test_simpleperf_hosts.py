@@ -14,9 +14,9 @@ from simpleperf.simpleperf_harness import COMMAND, client_program, server_progra
 from simpleperf.simpleperf_hosts import two_hosts
 from waiting import DEADLINE_S
 
+from benchctl.lab.emulate.link import Change
 from benchctl.lab.lab import Lab
-from benchctl.lab.link import Change
-from benchctl.lab.topology import build_topology
+from benchctl.lab.topology.topology import build_topology
 from benchctl.toml.source import parse_toml
 from benchctl_simpleperf.simpleperf.datagrams import SECOND_0
 

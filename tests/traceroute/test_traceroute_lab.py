@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from waiting import COMMAND_S
 
-from benchctl.lab.topology import load_topology
+from benchctl.lab.topology.topology import load_topology
 from benchctl.profile.find import shipped_topologies
 
 pytestmark = [pytest.mark.netns, pytest.mark.tool("mtr", "traceroute"), pytest.mark.once]

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from benchctl.errors import ProfileError
-from benchctl.lab.expect import path
-from benchctl.lab.model import Topology
-from benchctl.lab.topology import build_topology
+from benchctl.lab.topology.expect import path
+from benchctl.lab.topology.model import Topology
+from benchctl.lab.topology.topology import build_topology
 from benchctl.plan.network import ends_of, names_of
 from benchctl.plan.plan import Plan
 from benchctl.plan.promise import overflow_s

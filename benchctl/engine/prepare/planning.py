@@ -23,7 +23,7 @@ from benchctl.toml.source import TomlSource, read_stdin, read_toml
 
 if TYPE_CHECKING:
     from benchctl.engine.checks.tools import Tools
-    from benchctl.lab.model import Topology
+    from benchctl.lab.topology.model import Topology
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ def check_file(name: str) -> None:
     """
     source = read_stdin() if name == "-" else read_toml(find_any(name))
     if _TOPOLOGY_KEYS & source.data.keys() and "flows" not in source.data:
-        from benchctl.lab.topology import build_topology
+        from benchctl.lab.topology.topology import build_topology
 
         build_topology(source, {})
     else:

@@ -19,7 +19,7 @@ from benchctl.run.planned import LOCAL, Network, Outside, PlannedFlow, Reach
 from benchctl.units import quoted
 
 if TYPE_CHECKING:
-    from benchctl.lab.model import Topology
+    from benchctl.lab.topology.model import Topology
 
 # It only reads files; a "Match exec" of the user's may take a while.
 _CONFIG_S = 10.0

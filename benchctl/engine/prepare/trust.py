@@ -20,7 +20,7 @@ from benchctl.run.planned import Settings
 from benchctl.toml.source import STDIN
 
 if TYPE_CHECKING:
-    from benchctl.lab.model import Topology
+    from benchctl.lab.topology.model import Topology
 
 # As many as the kernel follows (MAXSYMLINKS, linux/namei.h).
 _MOST_LINKS = 40

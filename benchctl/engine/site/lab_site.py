@@ -19,15 +19,15 @@ from benchctl.analysis.laws import PathBounds
 from benchctl.engine.site.site import Site
 from benchctl.errors import LabError, LabKilledError
 from benchctl.hosts.sent.facts import sysctls
-from benchctl.lab.expect import KernelBuffers
+from benchctl.lab.emulate.link import Change
+from benchctl.lab.emulate.messages import DirectionCounters
 from benchctl.lab.lab import Lab
-from benchctl.lab.link import Change
-from benchctl.lab.messages import DirectionCounters
-from benchctl.lab.model import Emulator, LinkSettings, Topology
-from benchctl.lab.segments import Hop
-from benchctl.lab.strain import Carried, carried
-from benchctl.lab.topology import build_topology
-from benchctl.lab.verify import ceiling_bps, together, verify
+from benchctl.lab.topology.expect import KernelBuffers
+from benchctl.lab.topology.model import Emulator, LinkSettings, Topology
+from benchctl.lab.topology.segments import Hop
+from benchctl.lab.topology.topology import build_topology
+from benchctl.lab.verify.strain import Carried, carried
+from benchctl.lab.verify.verify import ceiling_bps, together, verify
 from benchctl.plan.bound import BoundFlow, BoundTrial
 from benchctl.plan.network import ends_of, inside
 from benchctl.plan.promise import (

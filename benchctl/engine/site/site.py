@@ -12,7 +12,7 @@ from benchctl.plan.bound import BoundTrial
 from benchctl.run.planned import Network
 
 if TYPE_CHECKING:
-    from benchctl.lab.strain import Carried
+    from benchctl.lab.verify.strain import Carried
     from benchctl.plan.promise import Promises
 
 

@@ -14,9 +14,9 @@ import subprocess
 from contextlib import suppress
 from pathlib import Path
 
-from benchctl.lab.devices import BuildError, program_path
-from benchctl.lab.ssh_service import PLACE, SERVER_SETTINGS
+from benchctl.lab.build.devices import BuildError, program_path
 from benchctl.lab.syscalls import MS_NODEV, MS_NOEXEC, MS_NOSUID, mount
+from benchctl.lab.topology.ssh_service import PLACE, SERVER_SETTINGS
 
 USER = "benchctl"
 """Who logs in. The name has to be in /etc/passwd."""

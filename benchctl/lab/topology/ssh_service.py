@@ -1,13 +1,13 @@
 """What a topology says of a host that serves SSH: its service and its settings.
 
-`benchctl.lab.ssh` makes the keys.
+`benchctl.lab.build.ssh` makes the keys.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from benchctl.lab.model import Service
+from benchctl.lab.topology.model import Service
 
 PLACE = Path("/etc/ssh")
 SERVER_SETTINGS = PLACE / "sshd_config"

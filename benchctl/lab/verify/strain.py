@@ -23,8 +23,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from benchctl.lab.messages import DirectionCounters
-from benchctl.lab.segments import Hop
+from benchctl.lab.emulate.messages import DirectionCounters
+from benchctl.lab.topology.segments import Hop
 from benchctl.units import format_duration
 
 LATE_RATIO = 1 / 200

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any
 
-from benchctl.lab.link import Change
-from benchctl.lab.model import Emulator
+from benchctl.lab.emulate.link import Change
+from benchctl.lab.topology.model import Emulator
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from ipaddress import IPv4Address, IPv4Interface, IPv4Network, IPv6Interface, IPv6Network
 
-from benchctl.lab.model import Interface, Topology
-from benchctl.lab.segments import segments
+from benchctl.lab.topology.model import Interface, Topology
+from benchctl.lab.topology.segments import segments
 
 POOL = IPv4Network("10.0.0.0/8")
 PREFIX = 24

@@ -14,9 +14,9 @@ from typing import Any
 
 from benchctl.errors import LabError
 from benchctl.hosts.log import command_log
-from benchctl.lab import probe
 from benchctl.lab.lab import Lab
-from benchctl.lab.model import Interface
+from benchctl.lab.topology.model import Interface
+from benchctl.lab.verify import probe
 
 _PROBE = (sys.executable, "-I", "-S", str(Path(probe.__file__)))
 # A probe starts in a tenth of a second, and no request takes longer by itself than its own times:

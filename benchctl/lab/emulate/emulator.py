@@ -18,11 +18,11 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from benchctl.hosts.local.slices import SHORTEST_NS, ask_for_slices
-from benchctl.lab.link import NEVER_NS, Change, OneWay
-from benchctl.lab.messages import DirectionCounters, receive, send
-from benchctl.lab.model import LinkSettings
-from benchctl.lab.ring import Outlet, Ring
+from benchctl.lab.emulate.link import NEVER_NS, Change, OneWay
+from benchctl.lab.emulate.messages import DirectionCounters, receive, send
+from benchctl.lab.emulate.ring import Outlet, Ring
 from benchctl.lab.syscalls import set_timer_slack
+from benchctl.lab.topology.model import LinkSettings
 
 # Frames between two readings of the clock: enough to save system calls, few enough that a full
 # batch (about 0.3 ms) does not delay due frames.

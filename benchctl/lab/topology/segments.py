@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from benchctl.lab.model import Interface, Kind, Link, LinkSettings, Topology
+from benchctl.lab.topology.model import Interface, Kind, Link, LinkSettings, Topology
 
 
 @dataclass(frozen=True, slots=True)

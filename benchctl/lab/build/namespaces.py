@@ -15,9 +15,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from benchctl.lab import script, ssh
-from benchctl.lab.devices import BuildError, await_running, run_ip, set_offloads
-from benchctl.lab.model import Kind, Node, Topology
+from benchctl.lab.build import script, ssh
+from benchctl.lab.build.devices import BuildError, await_running, run_ip, set_offloads
 from benchctl.lab.syscalls import (
     MS_BIND,
     MS_NODEV,
@@ -31,6 +30,7 @@ from benchctl.lab.syscalls import (
     new_network,
     unmount,
 )
+from benchctl.lab.topology.model import Kind, Node, Topology
 
 IPV6 = Path("/proc/sys/net/ipv6")
 """Missing from a kernel without IPv6."""

@@ -30,9 +30,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from benchctl.lab.model import ETHERNET_HEADER_BYTES, Interface, Topology
-from benchctl.lab.routing import Forwarding
-from benchctl.lab.segments import Hop
+from benchctl.lab.topology.model import ETHERNET_HEADER_BYTES, Interface, Topology
+from benchctl.lab.topology.routing import Forwarding
+from benchctl.lab.topology.segments import Hop
 
 PING_PAYLOAD_BYTES = 56
 """The default payload of ping."""

@@ -21,11 +21,20 @@ from typing import Any
 from pydantic import ValidationError
 
 from benchctl.errors import nearest
-from benchctl.lab import ssh_service
-from benchctl.lab.addressing import AddressError, assign
-from benchctl.lab.model import Interface, Kind, Link, LinkSettings, Node, Route, Service, Topology
-from benchctl.lab.routing import Forwarding, interface_tables, route
-from benchctl.lab.schema import (
+from benchctl.lab.topology import ssh_service
+from benchctl.lab.topology.addressing import AddressError, assign
+from benchctl.lab.topology.model import (
+    Interface,
+    Kind,
+    Link,
+    LinkSettings,
+    Node,
+    Route,
+    Service,
+    Topology,
+)
+from benchctl.lab.topology.routing import Forwarding, interface_tables, route
+from benchctl.lab.topology.schema import (
     DirectionTable,
     LinkTable,
     RouterTable,
@@ -35,7 +44,7 @@ from benchctl.lab.schema import (
     TopologyFile,
     TopologyHostTable,
 )
-from benchctl.lab.segments import SwitchLoopError, segments
+from benchctl.lab.topology.segments import SwitchLoopError, segments
 from benchctl.toml.source import Key, TomlSource, merge, read_toml
 from benchctl.toml.table import explain, names_in
 from benchctl.units import quoted

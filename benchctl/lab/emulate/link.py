@@ -26,7 +26,7 @@ from dataclasses import dataclass, replace
 from operator import itemgetter
 from typing import Generic, TypeVar
 
-from benchctl.lab.model import LinkSettings
+from benchctl.lab.topology.model import LinkSettings
 
 NEVER_NS = 1 << 63
 """Never."""

@@ -13,9 +13,9 @@ import time
 from pathlib import Path
 
 from benchctl.hosts.log import command_log
-from benchctl.lab import ssh
-from benchctl.lab.devices import program_path
-from benchctl.lab.model import Service
+from benchctl.lab.build import ssh
+from benchctl.lab.build.devices import program_path
+from benchctl.lab.topology.model import Service
 
 # A host can configure its own network, send anything, and serve under any user and port. Everything
 # beyond is removed, even for root: kernel modules, devices, the clock, mounts, other processes'

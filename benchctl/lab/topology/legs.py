@@ -7,8 +7,14 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from benchctl.errors import LabError
-from benchctl.lab.model import ETHERNET_HEADER_BYTES, Interface, Link, LinkSettings, Topology
-from benchctl.lab.segments import Hop, cables, onward
+from benchctl.lab.topology.model import (
+    ETHERNET_HEADER_BYTES,
+    Interface,
+    Link,
+    LinkSettings,
+    Topology,
+)
+from benchctl.lab.topology.segments import Hop, cables, onward
 
 
 @dataclass(frozen=True, slots=True)

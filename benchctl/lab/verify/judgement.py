@@ -31,9 +31,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import accumulate, pairwise
 
-from benchctl.lab.legs import Leg
-from benchctl.lab.link import NEVER_NS, OneWay
-from benchctl.lab.model import LinkSettings
+from benchctl.lab.emulate.link import NEVER_NS, OneWay
+from benchctl.lab.topology.legs import Leg
+from benchctl.lab.topology.model import LinkSettings
 from benchctl.units import format_duration, format_rate, format_ratio
 
 _CHANCE = 1e-3

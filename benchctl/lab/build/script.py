@@ -10,9 +10,9 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 
-from benchctl.lab.model import Interface, Kind, Node, Topology
-from benchctl.lab.routing import interface_tables
-from benchctl.lab.segments import Hop, onward
+from benchctl.lab.topology.model import Interface, Kind, Node, Topology
+from benchctl.lab.topology.routing import interface_tables
+from benchctl.lab.topology.segments import Hop, onward
 
 BRIDGE = "switch"
 """The device that joins the ports of a switch."""

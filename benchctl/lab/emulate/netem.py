@@ -29,8 +29,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from benchctl.lab.model import ETHERNET_HEADER_BYTES, LinkSettings
-from benchctl.lab.script import WHOLE_FRAMES, Ends
+from benchctl.lab.build.script import WHOLE_FRAMES, Ends
+from benchctl.lab.topology.model import ETHERNET_HEADER_BYTES, LinkSettings
 
 # More than a cable between namespaces carries on any machine.
 _UNLIMITED_BPS = 100e9

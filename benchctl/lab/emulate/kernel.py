@@ -18,14 +18,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from benchctl.lab import netem
-from benchctl.lab.devices import BuildError, Tc, await_running, run_ip, set_offloads
-from benchctl.lab.link import NEVER_NS, Change, Course
-from benchctl.lab.messages import DirectionCounters, LinkDirection
-from benchctl.lab.model import Interface, Link, LinkSettings
-from benchctl.lab.namespaces import new_quiet_network
-from benchctl.lab.script import Ends
+from benchctl.lab.build.devices import BuildError, Tc, await_running, run_ip, set_offloads
+from benchctl.lab.build.namespaces import new_quiet_network
+from benchctl.lab.build.script import Ends
+from benchctl.lab.emulate import netem
+from benchctl.lab.emulate.link import NEVER_NS, Change, Course
+from benchctl.lab.emulate.messages import DirectionCounters, LinkDirection
 from benchctl.lab.syscalls import enter_network
+from benchctl.lab.topology.model import Interface, Link, LinkSettings
 
 # Step of a ramp: shorter than any interval of a flow; costs 4 % of a processor.
 _STEP_NS = 10_000_000

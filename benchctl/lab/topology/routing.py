@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from ipaddress import IPv4Network, IPv6Network, ip_address
 from itertools import count
 
-from benchctl.lab.model import Interface, Kind, Node, Route, Topology
-from benchctl.lab.segments import Hop, cables, segments
+from benchctl.lab.topology.model import Interface, Kind, Node, Route, Topology
+from benchctl.lab.topology.segments import Hop, cables, segments
 
 # Above the tables that Linux reserves (0, 253 to 255), and easy to recognize.
 _FIRST_TABLE = 1001

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from benchctl.api import Duration, Rate, Ratio
-from benchctl.lab.model import Emulator
+from benchctl.lab.topology.model import Emulator
 from benchctl.toml.table import Ports, TomlTable
 
 

@@ -21,9 +21,23 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, replace
 
-from benchctl.lab.addressing import assign
-from benchctl.lab.expect import UDP_HEADER_BYTES, tcp_payload_ratio
-from benchctl.lab.judgement import (
+from benchctl.lab.emulate.link import Change
+from benchctl.lab.lab import Lab
+from benchctl.lab.topology.addressing import assign
+from benchctl.lab.topology.expect import UDP_HEADER_BYTES, tcp_payload_ratio
+from benchctl.lab.topology.legs import Leg, Pair, pairs_of, rounds
+from benchctl.lab.topology.model import (
+    ETHERNET_HEADER_BYTES,
+    Emulator,
+    Interface,
+    Kind,
+    Link,
+    LinkSettings,
+    Node,
+    Topology,
+)
+from benchctl.lab.topology.segments import Hop
+from benchctl.lab.verify.judgement import (
     RATE_TOLERANCE,
     Look,
     PromiseFinding,
@@ -35,22 +49,8 @@ from benchctl.lab.judgement import (
     judge_train,
     look_at,
 )
-from benchctl.lab.lab import Lab
-from benchctl.lab.legs import Leg, Pair, pairs_of, rounds
-from benchctl.lab.link import Change
-from benchctl.lab.model import (
-    ETHERNET_HEADER_BYTES,
-    Emulator,
-    Interface,
-    Kind,
-    Link,
-    LinkSettings,
-    Node,
-    Topology,
-)
-from benchctl.lab.prober import Prober
-from benchctl.lab.segments import Hop
-from benchctl.lab.strain import Carried, carried
+from benchctl.lab.verify.prober import Prober
+from benchctl.lab.verify.strain import Carried, carried
 from benchctl.units import format_rate
 
 # A loaded machine may disturb a measurement of a link, but hardly three in a row.

@@ -1,0 +1,1 @@
+"""Builds what a topology says: namespaces, devices, addresses, services."""

@@ -1,0 +1,1 @@
+"""What a topology says: its model, addresses, routes, and the values that theory expects."""

@@ -1,0 +1,1 @@
+"""Measures whether links keep what the topology promises."""
