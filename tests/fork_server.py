@@ -217,7 +217,7 @@ def _serve():
     os.environ["PYDANTIC_DISABLE_PLUGINS"] = "__all__"
     # What the commands import only when they run.
     import benchctl.cli.main
-    import benchctl.cli.watch
+    import benchctl.cli.shared.watch
     import benchctl.engine.__main__
     import benchctl.engine.prepare.planning
     import benchctl.engine.runner.runner

@@ -20,8 +20,14 @@ import typer
 from typer.main import get_command
 
 from benchctl import __version__
-from benchctl.cli import completion, streams
-from benchctl.cli.command import PlainCommand, PlainGroup, command_of, help_of, help_without_command
+from benchctl.cli.shared import completion, streams
+from benchctl.cli.shared.command import (
+    PlainCommand,
+    PlainGroup,
+    command_of,
+    help_of,
+    help_without_command,
+)
 from benchctl.errors import SIGNAL_CODES, BenchctlError, NoReaderError, surroundings
 from benchctl.visible import visible
 
@@ -38,7 +44,7 @@ def load(name: str) -> Any:
     """Import the function, or the group, of a command."""
     if iskeyword(name):
         name += "_"
-    return getattr(import_module(f"benchctl.cli.{name}"), name)
+    return getattr(import_module(f"benchctl.cli.commands.{name}"), name)
 
 
 class _Commands(PlainGroup):

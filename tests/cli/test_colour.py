@@ -5,7 +5,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from benchctl.cli.colour import mark, wanted
+from benchctl.cli.shared.colour import mark, wanted
 from benchctl.visible import VisibleText
 
 PROFILE = '[flows.main]\nbackend = "toy"\n[axes]\nplan = ["ok"]\n'

@@ -184,7 +184,7 @@ def test_a_command_imports_no_other_command():
         "try: main()\n"
         "except SystemExit: pass\n"
         "from benchctl.cli.main import COMMANDS\n"
-        "print([name for name in COMMANDS if f'benchctl.cli.{name}' in sys.modules])"
+        "print([name for name in COMMANDS if f'benchctl.cli.commands.{name}' in sys.modules])"
     )
     result = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from benchctl.cli.command import command_of
+from benchctl.cli.commands.man import ManPage, Section, page_of, plain, roff
 from benchctl.cli.main import COMMANDS, app, load
-from benchctl.cli.man import ManPage, Section, page_of, plain, roff
+from benchctl.cli.shared.command import command_of
 
 MAN = Path(__file__).parents[2] / "man"
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchctl.cli import notify
+from benchctl.cli.shared import notify
 
 PROFILE = '[flows.main]\nbackend = "toy"\n[axes]\nplan = ["{}"]\n'
 

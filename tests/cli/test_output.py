@@ -11,7 +11,7 @@ import pytest
 from store.store_support import measured_run
 from waiting import COMMAND_S
 
-from benchctl.cli.options import format_for
+from benchctl.cli.shared.options import format_for
 from benchctl.errors import UsageError
 from benchctl.report.output import Output
 
@@ -84,7 +84,7 @@ def test_a_form_of_one_trial_is_refused_for_several_before_anything_is_measured(
 
 
 def test_a_form_whose_library_is_missing_is_refused_before_anything_is_measured(monkeypatch):
-    from benchctl.cli.options import check_format
+    from benchctl.cli.shared.options import check_format
     from benchctl.errors import MissingError
 
     check_format("parquet", 3, None)

@@ -7,8 +7,8 @@ from console_font import CP437
 from report.pictured_run import pictured_run
 from report.traced_run import traced_run
 
-from benchctl.cli import completion
 from benchctl.cli.main import app
+from benchctl.cli.shared import completion
 from benchctl.errors import BenchctlError
 
 # Row D of the experiments: windows of both ends, and streams, both directions.

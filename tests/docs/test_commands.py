@@ -6,7 +6,7 @@ import shlex
 import pytest
 from docs.documents import DOCS, blocks_of, section, table, text_of, write_files
 
-from benchctl.cli.backends.listing import Usability
+from benchctl.cli.commands.backends.listing import Usability
 from benchctl.cli.main import app
 from benchctl.settings import NAMES, UserSettings
 from benchctl.tui.preferences import preferences_of

@@ -15,7 +15,7 @@ from benchctl.analysis.compare import Comparison, Verdict
 from benchctl.analysis.laws import LAWS
 from benchctl.api import METRICS
 from benchctl.backends import installed
-from benchctl.cli.watch import SIGNAL_CODES
+from benchctl.cli.shared.watch import SIGNAL_CODES
 from benchctl.hosts.sent.counters import SUMS
 from benchctl.lab.emulate.messages import DirectionCounters
 from benchctl.lab.verify.strain import Carried

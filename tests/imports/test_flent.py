@@ -13,7 +13,7 @@ from imports.reports import BEGUN, document, imported, only
 from report.whole import whole
 from store.store_support import measured_run, new_run
 
-from benchctl.cli.export import export
+from benchctl.cli.commands.export import export
 from benchctl.errors import UsageError
 from benchctl.report.report import StoredRun
 from benchctl.store.read import Reader

@@ -12,7 +12,7 @@ import pytest
 from imports.reports import BEGUN, document, imported, only, report, write
 from report.whole import whole
 
-from benchctl.cli.import_ import import_
+from benchctl.cli.commands.import_ import import_
 from benchctl.errors import UsageError
 from benchctl.imports import files
 from benchctl.report import formats
@@ -111,7 +111,7 @@ def test_folders_are_runs_and_single_files_are_one_together(store, tmp_path):
 def test_old_runs_of_a_profile_come_first_in_its_trend(store, tmp_path):
     for n, at in enumerate((BEGUN + 50, BEGUN)):
         imported(store, write(tmp_path / f"{n}.json", report(at=at)), profile="p")
-    from benchctl.cli.trend import _runs
+    from benchctl.cli.commands.trend import _runs
 
     with closing(Reader(store)) as reader:
         assert [run.created_time for run in _runs(reader, "p", None)] == [BEGUN, BEGUN + 50]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from flag_items import items
 
-from benchctl.cli.man import ManPage, Section, plain, roff
+from benchctl.cli.commands.man import ManPage, Section, plain, roff
 from benchctl_owamp.simpleowamp.cli import KEY_VARIABLE
 from benchctl_owamp.simpleowamp.flags import make_parser
 

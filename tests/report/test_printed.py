@@ -183,7 +183,7 @@ def test_surroundings_that_set_matplotlib_up_do_nothing(store, tmp_path):
 def test_pyplot_is_never_imported_and_matplotlib_only_to_draw(store, tmp_path):
     code = (
         "import sys; from pathlib import Path\n"
-        "from benchctl.cli.plot import plot\n"
+        "from benchctl.cli.commands.plot import plot\n"
         "heavy = ('matplotlib', 'numpy', 'matplotlib.pyplot', 'pydantic', 'textual')\n"
         "for options in ({{'terminal': True}}, {{'output': Path({1!r})}}):\n"
         "    plot(store=Path({0!r}), by=[], only=[], y=[], **options)\n"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from flag_items import items
 
-from benchctl.cli.man import ManPage, Section, plain, roff
+from benchctl.cli.commands.man import ManPage, Section, plain, roff
 from benchctl_simpleperf.simpleperf.auth import KEY_VARIABLE
 from benchctl_simpleperf.simpleperf.flags import _parser
 

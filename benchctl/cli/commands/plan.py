@@ -1,0 +1,81 @@
+"""``benchctl plan``: what would run."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from benchctl.cli.shared import options
+from benchctl.visible import visible
+
+if TYPE_CHECKING:
+    from benchctl.engine.prepare.planning import Planned
+    from benchctl.plan.bound import BoundTrial
+
+# A screenful; the whole of a large matrix is shown only on request.
+SHOWN = 12
+
+
+def plan(
+    profile: options.Profile,
+    *,
+    assignments: options.Assignments,
+    only: options.Only,
+    repeats: options.Repeats = None,
+    every: Annotated[
+        bool, typer.Option("--all", help="Show every trial, not only the first twelve.")
+    ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object per trial.")
+    ] = False,
+    lab: options.Lab = None,
+    yes: options.Yes = False,
+    _pager: options.Pager = False,
+    _units: options.Units = None,
+) -> None:
+    """Show what would run, without sending anything.
+
+    Trials, their order, the exact commands and the total time.
+    """
+    from benchctl.engine.prepare.planning import planned
+    from benchctl.tui.draw.plantext import plan_lines
+    from benchctl.tui.draw.spans import to_text
+
+    prepared = planned(profile, assignments, only, repeats, yes, lab)
+    if as_json:
+        for index in range(len(prepared.plan)):
+            print(json.dumps(_entry(prepared.plan.trial(index), prepared)))
+    else:
+        for line in plan_lines(prepared, most=None if every else SHOWN):
+            print(visible(to_text([line])))
+    if missing := prepared.missing:
+        sys.stdout.flush()
+        raise missing
+
+
+def _entry(bound: BoundTrial, prepared: Planned) -> dict[str, object]:
+    from benchctl.tui.draw.plantext import commands
+
+    trial = bound.plan
+    return {
+        "index": trial.position,
+        "repeat": trial.repeat,
+        "point": trial.point,
+        "duration_s": trial.duration_s,
+        "deadline_s": trial.deadline_s,
+        "commands": [
+            {"flow": one.flow, "end": one.end, "host": one.host, "command": one.command}
+            for one in commands(bound, prepared)
+        ],
+        "services": [
+            {"host": host, "command": shlex.join(argv)} for host, argv in prepared.services
+        ],
+        "hooks": [
+            {"host": one.host, "when": one.when, "command": one.command} for one in prepared.hooks
+        ],
+        "needs_trust": prepared.distrust,
+    }

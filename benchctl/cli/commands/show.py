@@ -1,0 +1,100 @@
+"""``benchctl show``: one run."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from benchctl.cli.shared import options
+from benchctl.visible import visible
+
+if TYPE_CHECKING:
+    from benchctl.report.report import Report
+    from benchctl.run.record import Run
+    from benchctl.store.read import Reader
+
+
+def show(
+    name: options.RunOrFile = "last",
+    *,
+    trials: Annotated[
+        bool, typer.Option("--trials", help="Show every attempt of every flow.")
+    ] = False,
+    facts: Annotated[
+        bool, typer.Option("--facts", help="Show facts about the host at the time of the run.")
+    ] = False,
+    profile: Annotated[
+        bool, typer.Option("--profile", help="Show the text of the profile.")
+    ] = False,
+    _pager: options.Pager = False,
+    _units: options.Units = None,
+    events: Annotated[
+        bool, typer.Option("--events", help="Show what happened within the flows.")
+    ] = False,
+    store: options.Store,
+) -> None:
+    """Show one run: summary, trials, events, facts or profile."""
+    from benchctl.cli.shared.colour import coloured
+    from benchctl.report.exports.table import text_of
+    from benchctl.report.report import read_report
+
+    name, store = options.run_and_store(name, store)
+    with options.open_reader(store) as reader:
+        run = reader.find(name)
+        if profile:
+            print(run.profile_text)
+        elif facts:
+            elsewhere = {"hosts": run.hosts} if run.hosts else {}
+            print(json.dumps({**run.facts, **elsewhere}, indent=2))
+        elif events:
+            _print_events(reader, run)
+        elif trials:
+            with coloured():
+                _print_trials(reader, run)
+        else:
+            with coloured():
+                _print_head(run)
+                report = read_report(reader, run)
+                print(text_of(report), end="")
+                _print_limits(report)
+                for note in reader.notes(run.id):
+                    print(visible(f"{note.level}: {note.text}"))
+
+
+def _print_head(run: Run) -> None:
+    from benchctl.report.heading import heading
+
+    print(*map(visible, heading(run)), sep="\n", end="\n\n")
+
+
+def _print_limits(report: Report) -> None:
+    from benchctl.report.limiting import limit_lines
+
+    lines = [visible(f"  {line}") for line in limit_lines(report)]
+    if lines:
+        print("", "limited by", *lines, sep="\n")
+
+
+def _print_events(reader: Reader, run: Run) -> None:
+    from benchctl.report.happenings import event_lines
+    from benchctl.report.report import read_report
+
+    lines = list(event_lines(read_report(reader, run)))
+    print(*map(visible, lines or ["no events"]), sep="\n")
+
+
+def _print_trials(reader: Reader, run: Run) -> None:
+    from benchctl.report.detail import read_details
+    from benchctl.tui.draw.spans import to_text
+    from benchctl.tui.draw.trialtext import hook_lines, trial_lines
+
+    if run.error:
+        print(visible(f"the run failed: {run.error}"))
+    for hook in run.hooks:
+        for line in hook_lines(hook):
+            print(visible(to_text([line])))
+    for detail in read_details(reader, run):
+        for line in trial_lines(detail):
+            print(visible(to_text([line])))
