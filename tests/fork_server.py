@@ -221,7 +221,7 @@ def _serve():
     import benchctl.engine.__main__
     import benchctl.engine.prepare.planning
     import benchctl.engine.runner.runner
-    import benchctl.report.comparison
+    import benchctl.report.comparison.comparison
     import benchctl.tui.app  # noqa: F401
     from benchctl.__main__ import main
 

@@ -8,7 +8,7 @@ from report.sample_report import flow
 
 from benchctl.analysis.limiting import Limiter, broken_bound, limit_of, waits_of
 from benchctl.analysis.losses import mathis_bps, padhye_bps
-from benchctl.report.limiting import limit_text
+from benchctl.report.text.limiting import limit_text
 from benchctl.run.record import RecordedPackets
 
 RTT = {"tcp_rtt_s": 0.0102, "tcp_min_rtt_s": 0.01}

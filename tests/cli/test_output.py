@@ -13,7 +13,7 @@ from waiting import COMMAND_S
 
 from benchctl.cli.shared.options import format_for
 from benchctl.errors import UsageError
-from benchctl.report.output import Output
+from benchctl.report.output.output import Output
 
 OK = '[flows.main]\nbackend = "toy"\n[axes]\nplan = ["ok"]\n'
 FAIL = OK.replace("ok", "fail") + "[run]\nattempts = 1\n"
@@ -152,7 +152,7 @@ def test_a_file_in_a_directory_that_takes_no_new_one_is_written_in_place(benchct
             raise PermissionError(13, "Permission denied")
         return opened(path, flags, *mode)
 
-    monkeypatch.setattr("benchctl.report.output.os.open", refuse)
+    monkeypatch.setattr("benchctl.report.output.output.os.open", refuse)
     with Output(file) as out:
         out.write("short")
         assert file.read_text() == "a long text of yesterday"

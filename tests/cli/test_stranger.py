@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow.parquet
 import pytest
 
-from benchctl.report import formats
+from benchctl.report.output import formats
 
 FOLDER = Path(__file__).with_name("stranger")
 METRIC, COLUMN, TITLE = "download_time_s", "download_time", "download time"

@@ -20,10 +20,15 @@ from benchctl.hosts.sent.counters import SUMS
 from benchctl.lab.emulate.messages import DirectionCounters
 from benchctl.lab.verify.strain import Carried
 from benchctl.metrics import Vocabulary
-from benchctl.report import formats
-from benchctl.report.clocks import clock_entry, over_entry
-from benchctl.report.entries import EVENT_KEYS, OUTCOME_KEYS, SCHEMA_VERSION, comparison_entry
+from benchctl.report.exports.entries import (
+    EVENT_KEYS,
+    OUTCOME_KEYS,
+    SCHEMA_VERSION,
+    comparison_entry,
+)
 from benchctl.report.exports.jsonl import event_lines
+from benchctl.report.output import formats
+from benchctl.report.text.clocks import clock_entry, over_entry
 from benchctl.run.record import CpuUse, HostCounters, InterfaceCounters, Note
 from benchctl.store.follow import Noted
 from benchctl.units import unit_of, without_unit

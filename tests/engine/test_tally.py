@@ -9,8 +9,8 @@ from store.store_support import NOW, add_flow, new_run
 from benchctl.analysis.figures import FlowFold
 from benchctl.api import Direction, Role, Sample, Started, TracedRoute
 from benchctl.engine.trial.tally import Tally
-from benchctl.report.clocks import clock_lines
 from benchctl.report.report import read_report
+from benchctl.report.text.clocks import clock_lines
 from benchctl.run.record import Happening
 from benchctl.store.read import Reader
 from benchctl.store.record import Recorder

@@ -91,7 +91,7 @@ def only(store, *paths, **options):
 
 def document(store, name="last"):
     """Return a run as its JSON export has it, with its notes."""
-    from benchctl.report.entries import report_entry
+    from benchctl.report.exports.entries import report_entry
 
     with closing(Reader(store)) as reader:
         run = reader.find(name)

@@ -15,7 +15,7 @@ from report.whole import whole
 from benchctl.cli.commands.import_ import import_
 from benchctl.errors import UsageError
 from benchctl.imports import files
-from benchctl.report import formats
+from benchctl.report.output import formats
 from benchctl.store.read import Reader
 
 
@@ -308,7 +308,7 @@ def test_profile_and_flow_can_be_named_as_those_of_other_runs(command, store, tm
 def test_an_imported_run_is_compared_with_one_that_was_measured(store, tmp_path):
     from store.store_support import measured_run
 
-    from benchctl.report.comparison import compare_reports
+    from benchctl.report.comparison.comparison import compare_reports
     from benchctl.report.report import read_report
 
     for n, (streams, rate) in enumerate([(1, 50e6), (1, 51e6), (1, 49e6), (4, 80e6)]):
@@ -354,7 +354,7 @@ def test_screens_show_an_imported_run(store, tmp_path, screen, runs):
 
 
 def test_a_trial_names_its_file(store, tmp_path):
-    from benchctl.report.detail import read_details
+    from benchctl.report.text.detail import read_details
     from benchctl.tui.draw.spans import to_text
     from benchctl.tui.draw.trialtext import trial_lines
 
@@ -368,9 +368,9 @@ def test_a_trial_names_its_file(store, tmp_path):
 
 def test_an_imported_run_has_a_trend_and_its_limits(store, tmp_path):
     from benchctl.analysis.trend import trends_of
-    from benchctl.report.limiting import limit_lines
+    from benchctl.report.comparison.trend import trend_table
     from benchctl.report.report import read_report
-    from benchctl.report.trend import trend_table
+    from benchctl.report.text.limiting import limit_lines
 
     imported(store, write(tmp_path / "a.json", report()))
     with closing(Reader(store)) as reader:

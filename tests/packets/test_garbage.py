@@ -10,7 +10,7 @@ from packets.written import pcapng
 
 from benchctl.packets.findings import connection_entry, exchange_entry, trace_entry
 from benchctl.packets.trace import read_trace
-from benchctl.report.packets_text import connection_text, exchanges_text, head_lines, overview
+from benchctl.report.text.packets_text import connection_text, exchanges_text, head_lines, overview
 
 TRACE = slow()[:12_000]
 BLOCKS = pcapng([(n * 1000, bytes(range(n, n + 60))) for n in range(90)])

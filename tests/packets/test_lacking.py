@@ -5,7 +5,7 @@ from packets.written import SACK_PERMITTED, SCALE, ethernet, ipv4, pcap, tcp
 
 from benchctl.packets.findings import connection_entry
 from benchctl.packets.trace import read_trace
-from benchctl.report.packets_text import connection_text
+from benchctl.report.text.packets_text import connection_text
 
 SIZE, WINDOW = 1024, 10 * 1024
 RTT_NS = 50_000_000

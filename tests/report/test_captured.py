@@ -11,14 +11,14 @@ from report.sample_report import RUN, TRIALS
 from benchctl.engine.trial.packet_figures import look_inside
 from benchctl.packets.findings import connection_entry
 from benchctl.packets.trace import read_trace
-from benchctl.report.captured import MOST_FLOWS, packet_lines, packets_text
 from benchctl.report.exports import md
 from benchctl.report.exports.table import text_of
-from benchctl.report.packets_text import connection_text, pair_text
 from benchctl.report.page.blocks import PageContent
 from benchctl.report.page.html import html_of
 from benchctl.report.page.packets import packet_sections
 from benchctl.report.report import report_of
+from benchctl.report.text.captured import MOST_FLOWS, packet_lines, packets_text
+from benchctl.report.text.packets_text import connection_text, pair_text
 from benchctl.run.record import RecordedPackets
 
 FLOW = TRIALS[0].flows[0].flow

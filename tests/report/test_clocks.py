@@ -7,11 +7,11 @@ from report.sample_report import BEGIN, RUN, Stored, flow, trial
 
 from benchctl.analysis.clocks import ClockVerdict, clocks_of
 from benchctl.analysis.results import FlowReport
-from benchctl.report.clocks import apart_text, clock_lines, clock_text
-from benchctl.report.delays import delay_table
-from benchctl.report.entries import report_entry
 from benchctl.report.exports import md, table
+from benchctl.report.exports.entries import report_entry
 from benchctl.report.report import report_of
+from benchctl.report.text.clocks import apart_text, clock_lines, clock_text
+from benchctl.report.text.delays import delay_table
 from benchctl.run.planned import Peer, Settings
 from benchctl.run.record import ClockReading, Figure
 

@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 from report.sample_report import BEGIN, ONE, REPORT, RUN, TWO, flow, trial
 
-from benchctl.report.counters import counter_lines, counters_text, doubts
+from benchctl.report.text.counters import counter_lines, counters_text, doubts
 from benchctl.run.planned import LabSettings
 from benchctl.run.record import CpuUse, Figure, HostCounters, InterfaceCounters
 

@@ -6,8 +6,8 @@ from report.sample_report import RUN
 
 from benchctl.analysis.compare import Comparison, Verdict
 from benchctl.errors import UsageError
-from benchctl.report.differences import differences
-from benchctl.report.limits import parse_limit
+from benchctl.report.comparison.differences import differences
+from benchctl.report.comparison.limits import parse_limit
 
 FACTS = {
     "kernel": "6.1", "load_1min": 0.1, "tools": {"iperf3": "3.12"},

@@ -8,7 +8,7 @@ from report.sample_report import ONE, REPORT, RUN, SUMMARY, TRIALS, TWO, Stored,
 from report.whole import whole
 
 from benchctl.analysis.results import TrialReport
-from benchctl.report import formats
+from benchctl.report.output import formats
 from benchctl.report.pivot import pivot, with_interval
 from benchctl.run.record import Figure
 from benchctl.run.status import Status

@@ -16,8 +16,8 @@ from report.whole import whole
 from store.store_support import NOW, add_flow, figures
 
 from benchctl.analysis.figures import distribution
-from benchctl.report.entries import summary_entry
 from benchctl.report.exports import influx
+from benchctl.report.exports.entries import summary_entry
 from benchctl.report.report import StoredRun
 from benchctl.run.planned import PlannedRun, PlannedTrial, Settings
 from benchctl.store.read import Reader

@@ -3,7 +3,7 @@
 from msgspec.structs import replace
 from report.sample_report import ONE, RUN, TRIALS, row
 
-from benchctl.report.goals import bounds_of_trials, goals_of, has_goals, tally_of
+from benchctl.report.progress.goals import bounds_of_trials, goals_of, has_goals, tally_of
 from benchctl.report.report import report_of
 from benchctl.run.condition import parse_condition
 from benchctl.run.planned import Search, Until

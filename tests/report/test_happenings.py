@@ -4,10 +4,10 @@ import pytest
 from msgspec.structs import replace
 from report.sample_report import RUN, TRIALS
 
-from benchctl.report.entries import report_entry
-from benchctl.report.happenings import event_lines, event_text, lab_changes
-from benchctl.report.remarks import remarks
+from benchctl.report.exports.entries import report_entry
 from benchctl.report.report import report_of
+from benchctl.report.text.happenings import event_lines, event_text, lab_changes
+from benchctl.report.text.remarks import remarks
 from benchctl.run.planned import LabSettings, PlannedChange, Settings
 from benchctl.run.record import FlowEvent, Happening
 

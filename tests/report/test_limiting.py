@@ -4,9 +4,9 @@ import pytest
 from msgspec.structs import replace
 from report.sample_report import RUN, TRIALS
 
-from benchctl.report.entries import report_entry
-from benchctl.report.limiting import limit_lines
+from benchctl.report.exports.entries import report_entry
 from benchctl.report.report import report_of
+from benchctl.report.text.limiting import limit_lines
 from benchctl.run.record import Figure
 
 LOSSY = {"throughput_bps": 10.7e6, "tcp_rtt_s": 0.0102, "bytes_sent": 1448 * 9860,

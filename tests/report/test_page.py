@@ -9,15 +9,15 @@ from msgspec.structs import replace
 from report.sample_report import REPORT, RUN, TRIALS
 
 from benchctl.analysis.results import FlowReport, TrialReport
-from benchctl.report.heading import heading
-from benchctl.report.limiting import limit_lines
 from benchctl.report.page import content
 from benchctl.report.page.again import command, opening_comment, split_profile
 from benchctl.report.page.content import page_of
 from benchctl.report.page.html import UPLOT, html_of
 from benchctl.report.page.markdown import markdown_of
 from benchctl.report.pivot import pivot
-from benchctl.report.remarks import remarks
+from benchctl.report.text.heading import heading
+from benchctl.report.text.limiting import limit_lines
+from benchctl.report.text.remarks import remarks
 from benchctl.run.planned import Host, LabSettings, Outside, PlannedFlow, Reach
 from benchctl.run.record import Figure, FlowEvent, Happening, Note
 from benchctl.run.status import Status

@@ -7,8 +7,8 @@ from msgspec.structs import replace
 from report import sample_report
 from store.store_support import NOW, new_run
 
-from benchctl.report.progress import LiveNarrator
-from benchctl.report.terminal import shows_progress
+from benchctl.report.progress.progress import LiveNarrator
+from benchctl.report.progress.terminal import shows_progress
 from benchctl.run.status import Status
 from benchctl.store.follow import FlowEnded, FlowStarted, RunResumed, TrialEnded, TrialStarted
 from benchctl.store.read import Reader

@@ -10,7 +10,7 @@ from report.whole import whole
 from store.store_support import NOW, add_flow, add_sample, figures, new_run
 
 from benchctl.exporter import Exporter
-from benchctl.report.promised import promised
+from benchctl.report.exports.promised import promised
 from benchctl.report.report import StoredRun
 from benchctl.store.read import Reader
 from benchctl.store.record import Recorder

@@ -10,11 +10,11 @@ from store.store_support import measured_run
 from benchctl.analysis.held import held
 from benchctl.analysis.laws import Terms
 from benchctl.analysis.outcomes import Answer
-from benchctl.report.entries import report_entry
 from benchctl.report.exports.csv import export as csv_of
+from benchctl.report.exports.entries import report_entry
 from benchctl.report.pivot import pivot
-from benchctl.report.remarks import remarks
 from benchctl.report.report import read_report, report_of
+from benchctl.report.text.remarks import remarks
 from benchctl.run.condition import EventRule
 from benchctl.run.planned import Expectation, Reported, Settings
 from benchctl.run.record import FairWindow, Figure

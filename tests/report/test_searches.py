@@ -8,12 +8,12 @@ from msgspec.structs import replace
 from report.sample_report import RUN, Stored
 
 from benchctl.plan.strategy import strategy_of
-from benchctl.report.comparison import compare_reports
-from benchctl.report.entries import report_entry
+from benchctl.report.comparison.comparison import compare_reports
 from benchctl.report.exports import json as json_export
 from benchctl.report.exports import md, table
+from benchctl.report.exports.entries import report_entry
 from benchctl.report.report import report_of
-from benchctl.report.searches import detection, search_table
+from benchctl.report.text.searches import detection, search_table
 from benchctl.run.planned import Settings
 from benchctl.run.status import Status
 from benchctl.tui.draw.heat import Arrangement, SummaryTable

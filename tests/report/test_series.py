@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from benchctl.report.series import CAPACITY, Series
+from benchctl.report.timeline.series import CAPACITY, Series
 
 VALUES = st.floats(-1e9, 1e9)
 POINTS = st.lists(st.tuples(st.floats(0.0, 1e5), VALUES), min_size=1, max_size=60)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from benchctl.api import Fold, Metric
 from benchctl.metrics import Vocabulary
-from benchctl.report.traces import LineKey, TimeWindow, Traces
+from benchctl.report.timeline.traces import LineKey, TimeWindow, Traces
 from benchctl.store.bulk import SeriesSource
 
 

@@ -1,6 +1,6 @@
 """What an export writes, as one text or as bytes."""
 
-from benchctl.report import formats
+from benchctl.report.output import formats
 
 
 def whole(form, stored):

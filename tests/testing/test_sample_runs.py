@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from store.store_support import NOW, add_flow
 
 from benchctl.exporter import Exporter
-from benchctl.report.promised import promised
+from benchctl.report.exports.promised import promised
 from benchctl.report.report import StoredRun
 from benchctl.run.planned import PlannedRun, PlannedTrial, Settings
 from benchctl.run.record import CpuUse, Figure, HostCounters, InterfaceCounters

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from benchctl.metrics import Vocabulary
-from benchctl.report.traces import ALL, TimeWindow, Traces
+from benchctl.report.timeline.traces import ALL, TimeWindow, Traces
 from benchctl.store.bulk import SeriesSource
 from benchctl.tui.draw.charts import Choice, compose, rescaled
 from benchctl.tui.draw.spans import to_text

@@ -6,7 +6,7 @@ import pytest
 from tui.made_runs import BEGIN, MadeRun, plan_flow, whole_run
 
 from benchctl.errors import StoreError
-from benchctl.report.traces import LineKey, TimeWindow
+from benchctl.report.timeline.traces import LineKey, TimeWindow
 from benchctl.run.planned import PlannedRun, PlannedTrial, Settings
 from benchctl.store import bulk
 from benchctl.store.bulk import Bulk

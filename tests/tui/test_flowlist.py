@@ -10,7 +10,7 @@ from tui.driving import Clock, drive, open_replay, press, settle, shown
 from tui.made_runs import whole_run
 from tui.test_charts import FLOWS, VIEW, marks, traces_of
 
-from benchctl.report.traces import ALL
+from benchctl.report.timeline.traces import ALL
 from benchctl.tui.draw.charts import Choice
 from benchctl.tui.draw.columns import see
 from benchctl.tui.draw.flowlist import list_flows, spark

@@ -8,7 +8,7 @@ from tui.made_runs import BEGIN, plan_flow
 
 from benchctl.errors import StoreError
 from benchctl.report.report import read_report
-from benchctl.report.searches import search_table
+from benchctl.report.text.searches import search_table
 from benchctl.run.condition import parse_condition
 from benchctl.run.planned import PlannedRun, PlannedTrial, Search, Settings
 from benchctl.run.record import Figure, FlowEvent, Happening

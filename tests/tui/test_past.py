@@ -5,7 +5,7 @@ import pytest
 from tui.made_runs import BEGIN, MadeRun, whole_run
 
 from benchctl.metrics import Vocabulary
-from benchctl.report.comparison import compare_reports
+from benchctl.report.comparison.comparison import compare_reports
 from benchctl.report.report import read_report
 from benchctl.store.bulk import Bulk, FlowRow
 from benchctl.store.manage import delete_run, set_tags

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from benchctl.report.series import Series
+from benchctl.report.timeline.series import Series
 from benchctl.tui.draw.glyphs import ASCII, BLOCKS, BRAILLE, SETS
 from benchctl.tui.draw.plot import Curve, Plot, draw, letter, role_of
 from benchctl.tui.draw.spans import to_text

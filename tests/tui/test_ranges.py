@@ -4,7 +4,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from benchctl.report.series import Range
+from benchctl.report.timeline.series import Range
 from benchctl.tui.draw.ranges import bounds_of, panned, zoomed
 from benchctl.tui.draw.scale import axis_for
 from benchctl.tui.draw.strip import strip_of

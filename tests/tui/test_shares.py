@@ -11,7 +11,7 @@ from tui.test_charts import FLOWS, traces_of
 
 from benchctl.analysis.counted import Counted
 from benchctl.report.figures.figure import PictureKind
-from benchctl.report.traces import ALL
+from benchctl.report.timeline.traces import ALL
 from benchctl.tui.draw.charts import Choice, no_samples, spread_metrics
 from benchctl.tui.draw.glyphs import ASCII
 from benchctl.tui.draw.percentiles import HEADS

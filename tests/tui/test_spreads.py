@@ -13,7 +13,7 @@ from benchctl.metrics import Sample
 from benchctl.report.figures.figure import PictureKind
 from benchctl.report.figures.making import Wanted, figures_of
 from benchctl.report.report import read_report
-from benchctl.report.traces import LineKey
+from benchctl.report.timeline.traces import LineKey
 from benchctl.store import single
 from benchctl.store.bulk import Bulk
 from benchctl.store.read import Reader

@@ -7,7 +7,7 @@ from tui.driving import Clock, drive, open_live, open_replay, own_ids, press, se
 from tui.made_runs import BEGIN, MadeRun, whole_run
 
 from benchctl.errors import StoreError
-from benchctl.report.detail import read_details
+from benchctl.report.text.detail import read_details
 from benchctl.run.record import Figure, FlowEvent, Happening, TracedHop
 from benchctl.store.locks import Liveness
 from benchctl.store.read import Reader

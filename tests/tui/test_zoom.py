@@ -3,8 +3,8 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchctl.report.series import CAPACITY
-from benchctl.report.traces import TimeWindow
+from benchctl.report.timeline.series import CAPACITY
+from benchctl.report.timeline.traces import TimeWindow
 from benchctl.tui.model.zoom import View, Zoom, window_for
 
 WHOLE = TimeWindow(0.0, 600.0)

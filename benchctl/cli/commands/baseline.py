@@ -43,7 +43,7 @@ def show(
 ) -> None:
     """Show the baseline of each profile."""
     from benchctl.cli.commands.runs import print_table
-    from benchctl.report.entries import run_entry
+    from benchctl.report.exports.entries import run_entry
     from benchctl.store.read import unique
 
     with options.open_reader(store) as reader:

@@ -89,9 +89,9 @@ def compare(
 ) -> None:
     """Compare runs: what differs, differences of figures, verdicts for the whole table."""
     from benchctl.cli.shared.colour import coloured
-    from benchctl.report.comparison import compare_reports, same_within, vocabulary_of
-    from benchctl.report.entries import comparison_entry
-    from benchctl.report.limits import EXAMPLE, parse_limit
+    from benchctl.report.comparison.comparison import compare_reports, same_within, vocabulary_of
+    from benchctl.report.comparison.limits import EXAMPLE, parse_limit
+    from benchctl.report.exports.entries import comparison_entry
     from benchctl.report.pivot import figure_name
     from benchctl.report.report import read_report
 
@@ -152,17 +152,17 @@ def _print(
     every: bool,
     order: OrderName,
 ) -> None:
-    from benchctl.report.comparison import (
+    from benchctl.report.comparison.comparison import (
         arranged,
         comparison_table,
         explanation,
         letter,
         side_by_side,
     )
-    from benchctl.report.differences import differences
+    from benchctl.report.comparison.differences import differences
     from benchctl.report.pivot import align
     from benchctl.report.report import yet
-    from benchctl.report.routes import route_differences
+    from benchctl.report.text.routes import route_differences
 
     runs = [report.run for report in reports]
     for number, run in enumerate(runs):

@@ -46,7 +46,7 @@ def doctor(
     from benchctl.cli.shared.colour import coloured
     from benchctl.engine.checks.machine import HealthFinding, examine
     from benchctl.imports.kinds import importers
-    from benchctl.report.formats import plugged
+    from benchctl.report.output.formats import plugged
 
     findings = examine(installed())
     findings += [

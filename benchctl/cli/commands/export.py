@@ -36,8 +36,8 @@ def export(
     store: options.Store,
 ) -> None:
     """Write a run, or all its samples, in another format."""
-    from benchctl.report import formats
-    from benchctl.report.output import Output
+    from benchctl.report.output import formats
+    from benchctl.report.output.output import Output
     from benchctl.report.report import StoredRun
 
     shown = options.format_for(form, output)

@@ -116,7 +116,7 @@ def _print_both(file: Path, other: Path, *, as_json: bool) -> None:
     from benchctl.packets.findings import pair_entry, trace_entry
     from benchctl.packets.pairing import Passages
     from benchctl.packets.trace import read_trace
-    from benchctl.report import packets_text as text
+    from benchctl.report.text import packets_text as text
 
     places = []
     for path in (file, other):
@@ -189,7 +189,7 @@ def _print_json(trace: Trace, numbers: Sequence[int]) -> None:
 
 def _print_text(trace: Trace, numbers: Sequence[int], *, everything: bool) -> None:
     from benchctl.packets.findings import connection_entry, exchange_entry, trace_entry
-    from benchctl.report import packets_text as text
+    from benchctl.report.text import packets_text as text
 
     found, exchanges = trace.connections, list(trace.frames.exchanges.values())
     print(*map(visible, text.head_lines(trace_entry(trace))), sep="\n")

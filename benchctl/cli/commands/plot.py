@@ -230,7 +230,7 @@ def _write(
 ) -> None:
     """Write one figure to a file, or each into a directory; raises as `figures_of` does."""
     from benchctl.report.figures.printed import printer
-    from benchctl.report.output import Output
+    from benchctl.report.output.output import Output
 
     figures = iter(figures)
     with printer(style) as printed:

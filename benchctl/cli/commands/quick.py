@@ -82,7 +82,7 @@ def quick(
     from benchctl.errors import UsageError
     from benchctl.profile.quick import HERE, Quick
     from benchctl.profile.values import check_host
-    from benchctl.report.output import Output
+    from benchctl.report.output.output import Output
     from benchctl.store.manage import read_tags
     from benchctl.units import parse_duration, parse_rate
 

@@ -49,7 +49,7 @@ def report(
 
     The page has tables, figures, hosts, exact commands and the profile, and needs no other file.
     """
-    from benchctl.report.output import Output
+    from benchctl.report.output.output import Output
     from benchctl.report.page.content import page_of
     from benchctl.report.page.html import html_of, require_jinja
     from benchctl.report.page.markdown import markdown_of

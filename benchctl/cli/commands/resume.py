@@ -42,7 +42,7 @@ def resume(
     from benchctl.cli.shared.watch import Showing, measure
     from benchctl.engine.runner.host_locks import hosts_of_run
     from benchctl.engine.runner.launch import check_free, free_host, left_to_resume
-    from benchctl.report.output import Output
+    from benchctl.report.output.output import Output
 
     keep_log(log, as_json=log_json, verbose=verbose)
     shown = options.format_for(form, output, live_events=events)

@@ -73,7 +73,7 @@ def run(
     from benchctl.engine.prepare.stored_plan import record_plan
     from benchctl.engine.prepare.volume import expected_traffic
     from benchctl.engine.runner.launch import check_free, free_host
-    from benchctl.report.output import Output
+    from benchctl.report.output.output import Output
     from benchctl.store.manage import read_tags
     from benchctl.tui.draw.plantext import traffic_lines
     from benchctl.tui.draw.spans import to_text

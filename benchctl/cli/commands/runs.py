@@ -77,7 +77,7 @@ def _list(
             found = list(_readable(reader, reader.run_ids(), lost))
         found = _chosen(found, tags, profile, since, failed)
         if as_json:
-            from benchctl.report.entries import run_entry
+            from benchctl.report.exports.entries import run_entry
 
             for run in _readable(reader, [run.id for run in found], lost):
                 print(json.dumps(run_entry(run)))

@@ -64,13 +64,13 @@ def show(
 
 
 def _print_head(run: Run) -> None:
-    from benchctl.report.heading import heading
+    from benchctl.report.text.heading import heading
 
     print(*map(visible, heading(run)), sep="\n", end="\n\n")
 
 
 def _print_limits(report: Report) -> None:
-    from benchctl.report.limiting import limit_lines
+    from benchctl.report.text.limiting import limit_lines
 
     lines = [visible(f"  {line}") for line in limit_lines(report)]
     if lines:
@@ -78,15 +78,15 @@ def _print_limits(report: Report) -> None:
 
 
 def _print_events(reader: Reader, run: Run) -> None:
-    from benchctl.report.happenings import event_lines
     from benchctl.report.report import read_report
+    from benchctl.report.text.happenings import event_lines
 
     lines = list(event_lines(read_report(reader, run)))
     print(*map(visible, lines or ["no events"]), sep="\n")
 
 
 def _print_trials(reader: Reader, run: Run) -> None:
-    from benchctl.report.detail import read_details
+    from benchctl.report.text.detail import read_details
     from benchctl.tui.draw.spans import to_text
     from benchctl.tui.draw.trialtext import hook_lines, trial_lines
 

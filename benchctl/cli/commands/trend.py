@@ -59,11 +59,16 @@ def trend(
     from msgspec.structs import replace
 
     from benchctl.analysis.trend import trends_of
+    from benchctl.report.comparison.limits import parse_limit
+    from benchctl.report.comparison.trend import (
+        trend_entries,
+        trend_remarks,
+        trend_rows,
+        trend_table,
+    )
     from benchctl.report.exports.csv import csv_lines
-    from benchctl.report.limits import parse_limit
     from benchctl.report.pivot import align
     from benchctl.report.report import read_report, yet
-    from benchctl.report.trend import trend_entries, trend_remarks, trend_rows, trend_table
 
     if as_json:
         options.reject_beside("--json", {"--csv": as_csv})

@@ -124,7 +124,7 @@ def tui(
     # Until the screens collect it, while no key is pressed, there is little garbage.
     gc.disable()
     from benchctl.hosts.local.priority import give_way
-    from benchctl.report.output import Output
+    from benchctl.report.output.output import Output
     from benchctl.settings import remember, settings
     from benchctl.tui.app import BenchApp
     from benchctl.tui.hangup import end_with_terminal

@@ -34,7 +34,7 @@ def name_formats(command: Any) -> None:
     """Put the names of all formats into the help: to look for those of plugins takes time."""
     for param in command.params:
         if "{formats}" in (getattr(param, "help", None) or ""):
-            from benchctl.report.formats import names
+            from benchctl.report.output.formats import names
 
             param.help = param.help.replace("{formats}", ", ".join(names()))
 

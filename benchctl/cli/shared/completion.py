@@ -209,7 +209,7 @@ def backends() -> list[str]:
 
 def formats() -> list[str]:
     """Return the formats that a run is written in."""
-    from benchctl.report.formats import names
+    from benchctl.report.output.formats import names
 
     return names()
 

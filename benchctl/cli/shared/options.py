@@ -15,7 +15,7 @@ from benchctl.cli.shared import completion, streams
 from benchctl.errors import BenchctlError, StoreDamagedError, UsageError, nearest, surroundings
 
 if TYPE_CHECKING:
-    from benchctl.report.output import Output
+    from benchctl.report.output.output import Output
     from benchctl.store.read import Reader
 
 
@@ -54,7 +54,7 @@ def _use_units(text: str | None) -> str | None:
 def _known_format(name: str | None) -> str | None:
     if name is not None:
         from benchctl.report.exports import ENDINGS
-        from benchctl.report.formats import names
+        from benchctl.report.output.formats import names
 
         # To look for those of plugins takes time.
         if name not in ENDINGS.values() and name not in (known := names()):
@@ -274,7 +274,7 @@ def run_and_store(name: str, store: Path) -> tuple[str, Path]:
 @contextmanager
 def open_junit(path: Path | None) -> Iterator[Output | None]:
     """Open the file of `Junit` before anything is measured; None without one. Raises UsageError."""
-    from benchctl.report.output import Output
+    from benchctl.report.output.output import Output
 
     if path is None:
         yield None
@@ -340,7 +340,7 @@ def format_for(given: str | None, output: Path | None, *, live_events: bool = Fa
                 "remove one of the two; benchctl export writes the result afterwards",
             )
         given = "jsonl"
-    from benchctl.report import formats
+    from benchctl.report.output import formats
 
     given = given or _format_by_ending(output)
     if given and formats.load(given).binary and output is None and sys.stdout.isatty():
@@ -349,8 +349,8 @@ def format_for(given: str | None, output: Path | None, *, live_events: bool = Fa
 
 
 def _format_by_ending(output: Path | None) -> str | None:
-    from benchctl.report import formats
     from benchctl.report.exports import ENDINGS
+    from benchctl.report.output import formats
 
     if output is None or not output.suffix or formats.by_ending(output.name, ENDINGS):
         return by_ending(output, ENDINGS)
@@ -363,7 +363,7 @@ def check_format(form: str, trials: int, grows: object) -> None:
 
     ``grows`` is what may add trials. Raises UsageError, and MissingError for a missing library.
     """
-    from benchctl.report import formats
+    from benchctl.report.output import formats
 
     formats.check(formats.load(form), single=trials == 1 and not grows)
 
@@ -375,7 +375,7 @@ def by_ending(
 
     Raises UsageError for an unknown extension; ``notes`` say which may be missing.
     """
-    from benchctl.report import formats
+    from benchctl.report.output import formats
 
     if output is None or not output.suffix:
         return None

@@ -26,10 +26,10 @@ from benchctl.errors import (
     UsageError,
 )
 from benchctl.interrupts import Asked
-from benchctl.report import formats
 from benchctl.report.exports.jsonl import event_lines
-from benchctl.report.output import Output
-from benchctl.report.progress import (
+from benchctl.report.output import formats
+from benchctl.report.output.output import Output
+from benchctl.report.progress.progress import (
     LiveNarrator,
     Narrator,
     PlainNarrator,

@@ -2,7 +2,7 @@
 
 ``export(stored)`` yields a run in pieces of text, or of bytes. One that cannot write on every
 machine has a function ``check``, which is called before anything is measured. A file is imported
-when it is used. `benchctl.report.formats` has all formats, those of plugins too.
+when it is used. `benchctl.report.output.formats` has all formats, those of plugins too.
 """
 
 from __future__ import annotations

@@ -5,9 +5,9 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterable, Iterator
 
-from benchctl.report.entries import summary_entry
-from benchctl.report.lawful import broken_counts, place_of
+from benchctl.report.exports.entries import summary_entry
 from benchctl.report.report import Report, StoredRun
+from benchctl.report.text.lawful import broken_counts, place_of
 from benchctl.units import unit_of
 from benchctl.visible import visible
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from benchctl.report.entries import report_entry
+from benchctl.report.exports.entries import report_entry
 from benchctl.report.report import StoredRun
 
 

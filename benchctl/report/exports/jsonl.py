@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from benchctl.report.entries import flow_entries, run_entry, sample_entry, trial_entry
+from benchctl.report.exports.entries import flow_entries, run_entry, sample_entry, trial_entry
 from benchctl.report.report import StoredRun
 from benchctl.store.follow import (
     FlowEnded,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from benchctl.report.delays import delay_table
-from benchctl.report.markdown import escaped, table_lines
 from benchctl.report.pivot import pivot
-from benchctl.report.remarks import remarks
 from benchctl.report.report import StoredRun
-from benchctl.report.searches import search_table
+from benchctl.report.text.delays import delay_table
+from benchctl.report.text.markdown import escaped, table_lines
+from benchctl.report.text.remarks import remarks
+from benchctl.report.text.searches import search_table
 
 
 def export(stored: StoredRun) -> Iterator[str]:

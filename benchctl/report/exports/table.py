@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from benchctl.report.delays import delay_table
 from benchctl.report.pivot import align, pivot
-from benchctl.report.remarks import remarks
 from benchctl.report.report import Report, StoredRun, without_figures
-from benchctl.report.searches import search_table
+from benchctl.report.text.delays import delay_table
+from benchctl.report.text.remarks import remarks
+from benchctl.report.text.searches import search_table
 
 
 def export(stored: StoredRun) -> Iterator[str]:

@@ -18,7 +18,7 @@ from benchctl.report.figures.parts import Source, left_out, names_of
 from benchctl.report.figures.request import PictureRequest, numbered
 from benchctl.report.figures.times import ways_of
 from benchctl.report.report import place_of
-from benchctl.report.traces import ALL, ENDS
+from benchctl.report.timeline.traces import ALL, ENDS
 from benchctl.store.bulk import Bulk
 
 DISTRIBUTIONS = (PictureKind.CDF, PictureKind.HISTOGRAM, PictureKind.BOX)

@@ -17,8 +17,8 @@ from benchctl.report.figures.axes import WIDE, value_axis
 from benchctl.report.figures.figure import Axis, LineRole, Panel, Picture, PictureLine
 from benchctl.report.figures.parts import Source, left_out, names_of
 from benchctl.report.figures.request import PictureRequest, numbered
-from benchctl.report.limiting import limits_of
 from benchctl.report.report import place_of
+from benchctl.report.text.limiting import limits_of
 
 # More paths in one figure have bounds that cross all over it.
 MOST_PATHS = 3

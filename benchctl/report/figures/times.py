@@ -17,10 +17,10 @@ from benchctl.report.figures.axes import value_axis
 from benchctl.report.figures.figure import Axis, LineRole, Panel, Picture, PictureEvent, PictureLine
 from benchctl.report.figures.parts import Naming, Source, left_out, names_of
 from benchctl.report.figures.request import PictureRequest
-from benchctl.report.happenings import lab_changes
 from benchctl.report.report import place_of
-from benchctl.report.series import Range, Series
-from benchctl.report.traces import ALL, LineKey, TimeWindow, Traces
+from benchctl.report.text.happenings import lab_changes
+from benchctl.report.timeline.series import Range, Series
+from benchctl.report.timeline.traces import ALL, LineKey, TimeWindow, Traces
 from benchctl.store.bulk import Bulk, SeriesSource
 from benchctl.units import format_value
 

@@ -12,7 +12,7 @@ from textwrap import dedent
 
 from benchctl.analysis.outcomes import Answer
 from benchctl.analysis.results import TrialReport
-from benchctl.report.comparison import (
+from benchctl.report.comparison.comparison import (
     arranged,
     compare_reports,
     comparison_table,
@@ -20,12 +20,7 @@ from benchctl.report.comparison import (
     letter,
     side_by_side,
 )
-from benchctl.report.delays import delay_table
-from benchctl.report.detail import asked_of, flat, in_force_of
-from benchctl.report.differences import differences
-from benchctl.report.happenings import event_text, tally
-from benchctl.report.heading import heading
-from benchctl.report.limiting import limit_lines
+from benchctl.report.comparison.differences import differences
 from benchctl.report.page.again import command, opening_comment, split_profile
 from benchctl.report.page.blocks import (
     Block,
@@ -39,10 +34,15 @@ from benchctl.report.page.blocks import (
 from benchctl.report.page.packets import packet_sections
 from benchctl.report.page.pictures import pictures_of
 from benchctl.report.pivot import Pivot, pivot, with_interval
-from benchctl.report.remarks import remarks
 from benchctl.report.report import Report, StoredRun, without_figures, yet
-from benchctl.report.routes import route_differences
-from benchctl.report.searches import search_table
+from benchctl.report.text.delays import delay_table
+from benchctl.report.text.detail import asked_of, flat, in_force_of
+from benchctl.report.text.happenings import event_text, tally
+from benchctl.report.text.heading import heading
+from benchctl.report.text.limiting import limit_lines
+from benchctl.report.text.remarks import remarks
+from benchctl.report.text.routes import route_differences
+from benchctl.report.text.searches import search_table
 from benchctl.run.planned import Host, PlannedFlow
 from benchctl.run.record import HookOutcome, Run
 from benchctl.units import format_count, format_duration, format_time, format_value

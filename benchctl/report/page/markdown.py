@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from benchctl.report.markdown import code_lines, escaped, table_lines
 from benchctl.report.page.blocks import (
     Block,
     Bullets,
@@ -14,6 +13,7 @@ from benchctl.report.page.blocks import (
     Paragraph,
     TableBlock,
 )
+from benchctl.report.text.markdown import code_lines, escaped, table_lines
 
 
 def markdown_of(page: PageContent) -> str:

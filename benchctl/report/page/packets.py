@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from benchctl.report.captured import packet_lines, packets_text
 from benchctl.report.page.blocks import Block, Code, PageSection, Paragraph
 from benchctl.report.report import Report
+from benchctl.report.text.captured import packet_lines, packets_text
 from benchctl.visible import visible
 
 MOST_FLOWS = 20

@@ -13,8 +13,8 @@ from msgspec.structs import replace
 from benchctl.analysis.counted import Counted
 from benchctl.metrics import Aspect, Direction, Fold, of_aspect, title_of
 from benchctl.report.figures.figure import PictureKind
-from benchctl.report.series import Series
-from benchctl.report.traces import ALL, LineKey, Traces
+from benchctl.report.timeline.series import Series
+from benchctl.report.timeline.traces import ALL, LineKey, Traces
 from benchctl.tui.draw.axis import PlotAxis
 from benchctl.tui.draw.glyphs import BRAILLE, Glyphs
 from benchctl.tui.draw.percentiles import percentiles

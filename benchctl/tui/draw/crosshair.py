@@ -11,7 +11,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from benchctl.metrics import title_of
-from benchctl.report.series import LineValue
+from benchctl.report.timeline.series import LineValue
 from benchctl.tui.draw.charts import Chart
 from benchctl.tui.draw.glyphs import Glyphs
 from benchctl.tui.draw.plot import MARGIN, Curve, Plot, PlotFrame, frame_of, role_of, strips_of

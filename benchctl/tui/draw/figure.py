@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from benchctl.report.figures.figure import Axis, LineRole, Panel, Picture, PictureKind, PictureLine
-from benchctl.report.series import Series
+from benchctl.report.timeline.series import Series
 from benchctl.tui.draw.axis import PlotAxis
 from benchctl.tui.draw.field import DASH, Cell, Field
 from benchctl.tui.draw.glyphs import BRAILLE, Glyphs

@@ -16,8 +16,8 @@ from msgspec import Struct
 
 from benchctl.metrics import Fold, title_of
 from benchctl.report.figures.figure import PictureKind
-from benchctl.report.series import NOW_S, Series
-from benchctl.report.traces import ALL, LineKey, Traces
+from benchctl.report.timeline.series import NOW_S, Series
+from benchctl.report.timeline.traces import ALL, LineKey, Traces
 from benchctl.tui.draw.charts import Choice, Pick, SamplesOf, mark_of, no_samples
 from benchctl.tui.draw.columns import GAP, Cells, Column, FreeText, widths
 from benchctl.tui.draw.field import hole_after

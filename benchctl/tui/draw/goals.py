@@ -1,11 +1,11 @@
-"""The goals of a run (`benchctl.report.goals`) as a table, and in a few lines."""
+"""The goals of a run (`benchctl.report.progress.goals`) as a table, and in a few lines."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from benchctl.report.goals import HEADS, Goal, GoalState, tally_of
+from benchctl.report.progress.goals import HEADS, Goal, GoalState, tally_of
 from benchctl.tui.draw.columns import Cells, Column, widths
 from benchctl.tui.draw.spans import Line, Span
 

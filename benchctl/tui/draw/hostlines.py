@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from benchctl.report.detail import flat
+from benchctl.report.text.detail import flat
 from benchctl.run.planned import LOCAL
 from benchctl.run.record import ClockReading, Run
 from benchctl.run.status import Status

@@ -18,7 +18,7 @@ from benchctl.hosts.local.users import user_name
 from benchctl.hosts.ssh.programs import as_sent
 from benchctl.plan.bound import BoundTrial, Promised
 from benchctl.plan.plan import Plan, lab_settings
-from benchctl.report.searches import detection
+from benchctl.report.text.searches import detection
 from benchctl.run.planned import Host, Search, When
 from benchctl.tui.draw.spans import Line, Span
 from benchctl.units import format_count, format_duration, format_ratio

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from benchctl.report.series import Series
+from benchctl.report.timeline.series import Series
 from benchctl.tui.draw.axis import PlotAxis
 from benchctl.tui.draw.edges import Beyond, edge_row, event_row
 from benchctl.tui.draw.field import Cell, Field

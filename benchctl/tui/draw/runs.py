@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from benchctl.analysis.compare import Verdict
-from benchctl.report.comparison import relative, signed
+from benchctl.report.comparison.comparison import relative, signed
 from benchctl.report.pivot import with_interval
 from benchctl.run.record import BASELINE
 from benchctl.tui.draw.columns import Cells, Column

@@ -14,7 +14,7 @@ from benchctl.analysis.counted import BITS, Counted
 from benchctl.metrics import title_of
 from benchctl.report.figures.distributions import shape_of
 from benchctl.report.figures.figure import Axis, Picture, PictureLine
-from benchctl.report.traces import LineKey, Traces
+from benchctl.report.timeline.traces import LineKey, Traces
 from benchctl.tui.draw.axis import PlotAxis
 from benchctl.tui.draw.charts import (
     LEAST_HEIGHT,

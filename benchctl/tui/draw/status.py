@@ -12,8 +12,8 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from benchctl.metrics import Aspect, Direction, of_aspect, title_of
-from benchctl.report.series import NOW_S, Series
-from benchctl.report.traces import ALL, LineKey, Traces
+from benchctl.report.timeline.series import NOW_S, Series
+from benchctl.report.timeline.traces import ALL, LineKey, Traces
 from benchctl.run.record import Note, RecordedFlow, Run
 from benchctl.run.status import FAILURES, Status
 from benchctl.tui.draw.columns import Cells, Column, FreeText

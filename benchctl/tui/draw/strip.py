@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from benchctl.report.series import Range
+from benchctl.report.timeline.series import Range
 
 
 class Strip(NamedTuple):

@@ -7,15 +7,21 @@ import time
 from collections.abc import Iterator, Mapping
 
 from benchctl.analysis.results import FlowReport, TrialReport
-from benchctl.report.captured import packets_text
-from benchctl.report.clocks import clock_text, clocks_in
-from benchctl.report.counters import counters_text, doubts
-from benchctl.report.detail import TrialDetail, asked_of, in_force_of, trial_title, unlike_asked
-from benchctl.report.happenings import event_text
-from benchctl.report.lawful import law_texts
-from benchctl.report.limiting import limit_text, limits_of
 from benchctl.report.pivot import align
-from benchctl.report.routes import hop_table
+from benchctl.report.text.captured import packets_text
+from benchctl.report.text.clocks import clock_text, clocks_in
+from benchctl.report.text.counters import counters_text, doubts
+from benchctl.report.text.detail import (
+    TrialDetail,
+    asked_of,
+    in_force_of,
+    trial_title,
+    unlike_asked,
+)
+from benchctl.report.text.happenings import event_text
+from benchctl.report.text.lawful import law_texts
+from benchctl.report.text.limiting import limit_text, limits_of
+from benchctl.report.text.routes import hop_table
 from benchctl.run.planned import PlannedFlow
 from benchctl.run.record import Figure, HookOutcome, Note, Run, Trial
 from benchctl.tui.draw.hostlines import clock_line

@@ -8,8 +8,14 @@ from collections.abc import Sequence
 from benchctl.analysis.compare import Comparison, Verdict
 from benchctl.analysis.summary import at_point
 from benchctl.metrics import title_of
-from benchctl.report.comparison import NOT_VALID as NO_VERDICT
-from benchctl.report.comparison import full_verdict, interval, relative, signed, verdict_text
+from benchctl.report.comparison.comparison import NOT_VALID as NO_VERDICT
+from benchctl.report.comparison.comparison import (
+    full_verdict,
+    interval,
+    relative,
+    signed,
+    verdict_text,
+)
 from benchctl.tui.draw.spans import Span
 
 SEEN = {Verdict.BETTER: "good", Verdict.WORSE: "bad", Verdict.DIFFERENT: "warn"}

@@ -6,8 +6,8 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 
 from benchctl.report.exports.csv import csv_lines
-from benchctl.report.markdown import table_lines
 from benchctl.report.pivot import Pivot
+from benchctl.report.text.markdown import table_lines
 from benchctl.visible import visible
 
 

@@ -16,10 +16,10 @@ from msgspec.structs import replace
 
 from benchctl.analysis.results import FlowReport, TrialReport
 from benchctl.errors import StoreError
-from benchctl.report.goals import has_goals
-from benchctl.report.happenings import lab_changes
+from benchctl.report.progress.goals import has_goals
 from benchctl.report.report import Report, read_baseline, read_ended, report_of
-from benchctl.report.traces import TimeWindow, Traces
+from benchctl.report.text.happenings import lab_changes
+from benchctl.report.timeline.traces import TimeWindow, Traces
 from benchctl.store.bulk import Bulk
 from benchctl.store.follow import Follower, RunEvent, TrialEnded
 from benchctl.store.read import Reader

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from benchctl.metrics import Vocabulary
-from benchctl.report.traces import TimeWindow, Traces
+from benchctl.report.timeline.traces import TimeWindow, Traces
 from benchctl.store.bulk import Bulk, PackedSample, SeriesSource
 
 

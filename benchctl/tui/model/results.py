@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from benchctl.errors import StoreError
-from benchctl.report.goals import Goal, goals_of
 from benchctl.report.pivot import Pivot, pivot
+from benchctl.report.progress.goals import Goal, goals_of
 from benchctl.report.report import Report
-from benchctl.report.searches import search_table
+from benchctl.report.text.searches import search_table
 from benchctl.tui.model.runview import RunView
 
 

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from benchctl.analysis.pace import LATELY, Timing, extra_s, rest_s
 from benchctl.analysis.results import FlowReport, TrialReport
-from benchctl.report.goals import bounds_of_trials
+from benchctl.report.progress.goals import bounds_of_trials
 from benchctl.report.report import Report, report_of
 from benchctl.run.codec import to_json
 from benchctl.run.record import Figures, Note, RecordedFlow, Run, Trial

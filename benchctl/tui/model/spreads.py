@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from benchctl.analysis.counted import Counted
 from benchctl.metrics import Fold, Vocabulary
-from benchctl.report.traces import ENDS, LineKey
+from benchctl.report.timeline.traces import ENDS, LineKey
 from benchctl.store.bulk import Bulk, SeriesSource
 from benchctl.store.single import SingleSeries
 from benchctl.tui.model.lines import LastSeen

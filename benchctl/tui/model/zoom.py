@@ -6,8 +6,8 @@ import math
 
 from msgspec import Struct
 
-from benchctl.report.series import CAPACITY
-from benchctl.report.traces import TimeWindow
+from benchctl.report.timeline.series import CAPACITY
+from benchctl.report.timeline.traces import TimeWindow
 
 # The part moves in steps of this share of itself, so that the plot is stable in between.
 STEP = 1 / 8

@@ -12,16 +12,16 @@ from textual.binding import Binding, BindingType
 from textual.widget import Widget
 
 from benchctl.analysis.compare import Comparison
-from benchctl.report.comparison import (
+from benchctl.report.comparison.comparison import (
     arranged,
     compare_reports,
     comparison_table,
     explanation,
 )
-from benchctl.report.differences import differences
+from benchctl.report.comparison.differences import differences
 from benchctl.report.pivot import align
 from benchctl.report.report import Report, read_report
-from benchctl.report.routes import route_differences
+from benchctl.report.text.routes import route_differences
 from benchctl.run.record import Run
 from benchctl.store.read import Reader
 from benchctl.tui.draw.columns import Cells, widths

@@ -10,7 +10,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 
 from benchctl.errors import StoreError
-from benchctl.report.detail import read_details
+from benchctl.report.text.detail import read_details
 from benchctl.store.read import Reader
 from benchctl.tui.draw.spans import Span
 from benchctl.tui.draw.trialtext import trial_lines

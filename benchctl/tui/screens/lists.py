@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from textual.containers import Container
 from textual.widget import Widget
 
-from benchctl.report.goals import has_goals
+from benchctl.report.progress.goals import has_goals
 from benchctl.tui.draw import status
 from benchctl.tui.draw.columns import widths
 from benchctl.tui.draw.goals import goal_columns, goal_row

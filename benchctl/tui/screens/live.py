@@ -15,7 +15,7 @@ from textual.widget import Widget
 
 from benchctl.errors import StoreError
 from benchctl.metrics import title_of
-from benchctl.report.goals import has_goals
+from benchctl.report.progress.goals import has_goals
 from benchctl.tui.draw import status
 from benchctl.tui.draw.charts import SIGNS, UNKNOWN, Choice
 from benchctl.tui.draw.flowlist import list_flows

@@ -14,13 +14,13 @@ from textual.widget import Widget
 
 from benchctl.analysis.summary import at_point
 from benchctl.metrics import title_of
-from benchctl.report.clocks import clock_lines
-from benchctl.report.delays import delay_table
-from benchctl.report.goals import goals_of
-from benchctl.report.limiting import limit_table
 from benchctl.report.pivot import Pivot, pivot
+from benchctl.report.progress.goals import goals_of
 from benchctl.report.report import Report, read_report
-from benchctl.report.searches import unanswered
+from benchctl.report.text.clocks import clock_lines
+from benchctl.report.text.delays import delay_table
+from benchctl.report.text.limiting import limit_table
+from benchctl.report.text.searches import unanswered
 from benchctl.run.status import Status
 from benchctl.store.read import Reader
 from benchctl.tui.draw.columns import widths

@@ -14,7 +14,7 @@ from textual.message import Message
 from textual.timer import Timer
 
 from benchctl.report.figures.figure import PictureKind
-from benchctl.report.traces import Traces
+from benchctl.report.timeline.traces import Traces
 from benchctl.tui.draw.charts import (
     Choice,
     Expected,

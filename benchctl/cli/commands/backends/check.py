@@ -85,7 +85,7 @@ def _judged(
     """Judge every plugin of a name by the rules of its kind. Raises MissingError without one."""
     from benchctl.backends import installed
     from benchctl.imports.kinds import importers
-    from benchctl.report.formats import plugged
+    from benchctl.report.output.formats import plugged
     from benchctl.testing.contract import RULES
     from benchctl.testing.contract import check as check_backend
     from benchctl.testing.exporting import EXPORTER_RULES, check_exporter

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from benchctl.report.comparison import letter
-from benchctl.report.detail import flat
+from benchctl.report.comparison.comparison import letter
 from benchctl.report.pivot import Pivot
+from benchctl.report.text.detail import flat
 from benchctl.run.record import Facts, Run
 
 # Facts that differ between any two moments.

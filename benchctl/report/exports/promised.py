@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from benchctl.errors import UsageError
 from benchctl.exporter import ExportedRun, Exporter
-from benchctl.report.entries import report_entry, sample_entry
+from benchctl.report.exports.entries import report_entry, sample_entry
 from benchctl.report.report import StoredRun
 
 

@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from benchctl.analysis.summary import at_point, point_key
-from benchctl.report.packets_text import (
+from benchctl.report.report import Report
+from benchctl.report.text.packets_text import (
     AGAIN,
     COUNTED,
     SPREAD,
@@ -24,7 +25,6 @@ from benchctl.report.packets_text import (
     pair_text,
     waits_line,
 )
-from benchctl.report.report import Report
 from benchctl.run.record import RecordedFlow, RecordedPackets
 from benchctl.units import format_count, format_duration, format_rate, format_size
 from benchctl.visible import visible

@@ -11,9 +11,9 @@ from msgspec.structs import asdict
 from benchctl.analysis.limiting import Limit, Limiter, limit_of, waits_of
 from benchctl.analysis.results import FlowReport
 from benchctl.analysis.summary import point_key
-from benchctl.report.packets_text import waited_text
 from benchctl.report.pivot import Pivot
 from benchctl.report.report import Report
+from benchctl.report.text.packets_text import waited_text
 from benchctl.run.record import RecordedFlow
 from benchctl.units import format_count, format_duration, format_ratio, format_value
 

@@ -128,7 +128,7 @@ def _searches(report: Report) -> Iterator[Goal]:
     if search is None or not report.found:
         return
     from benchctl.analysis.search import SearchOutcome
-    from benchctl.report.searches import rate_text, search_name
+    from benchctl.report.text.searches import rate_text, search_name
 
     for one in report.found:
         finding = one.finding

@@ -8,8 +8,8 @@ from typing import NamedTuple
 from benchctl.analysis.counting import drops, is_busy
 from benchctl.analysis.results import TrialReport
 from benchctl.analysis.summary import at_point
-from benchctl.report.limiting import limits_of
 from benchctl.report.report import Report
+from benchctl.report.text.limiting import limits_of
 from benchctl.run.record import CpuUse, HostCounters, InterfaceCounters, Run, Trial
 from benchctl.units import format_count, format_ratio, format_size
 

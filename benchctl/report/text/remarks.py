@@ -9,15 +9,15 @@ from benchctl.analysis.sharing import fair_after_s
 from benchctl.analysis.statistics import FEW
 from benchctl.analysis.summary import at_point, point_key
 from benchctl.metrics import Aspect, of_aspect, title_of
-from benchctl.report.captured import packet_lines
-from benchctl.report.clocks import clock_lines
-from benchctl.report.counters import counter_lines
-from benchctl.report.happenings import tally
-from benchctl.report.lawful import law_lines
 from benchctl.report.pivot import figure_name, with_interval
 from benchctl.report.report import Report, is_repeated, is_settled, yet
-from benchctl.report.routes import route_lines
-from benchctl.report.searches import search_remarks
+from benchctl.report.text.captured import packet_lines
+from benchctl.report.text.clocks import clock_lines
+from benchctl.report.text.counters import counter_lines
+from benchctl.report.text.happenings import tally
+from benchctl.report.text.lawful import law_lines
+from benchctl.report.text.routes import route_lines
+from benchctl.report.text.searches import search_remarks
 from benchctl.run.record import Trial
 from benchctl.run.status import Status
 from benchctl.units import format_count, format_duration, format_ratio, format_value

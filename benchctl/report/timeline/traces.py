@@ -20,7 +20,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from benchctl.metrics import Fold, Metric, Vocabulary
-from benchctl.report.series import Series
+from benchctl.report.timeline.series import Series
 from benchctl.store.bulk import Happened, PackedSample, SeriesColumns, SeriesSource
 
 ALL = -1

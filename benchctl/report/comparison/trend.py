@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from benchctl.analysis.steps import LEAST_SERIES
 from benchctl.analysis.summary import SummaryRow
 from benchctl.analysis.trend import ChangePoint, Trend
-from benchctl.report.comparison import NOT_VALID, NOTHING, signed
-from benchctl.report.differences import differences
-from benchctl.report.entries import Entry, moment, summary_entry
+from benchctl.report.comparison.comparison import NOT_VALID, NOTHING, signed
+from benchctl.report.comparison.differences import differences
 from benchctl.report.exports.csv import FIGURES, NAMES
+from benchctl.report.exports.entries import Entry, moment, summary_entry
 from benchctl.report.pivot import Pivot, figure_name, with_interval
 from benchctl.run.record import Run
 from benchctl.units import format_ratio, format_time, format_value

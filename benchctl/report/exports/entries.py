@@ -16,10 +16,10 @@ from benchctl.analysis.results import FlowReport, TrialReport
 from benchctl.analysis.sharing import fair_after_s
 from benchctl.analysis.summary import SummaryRow, reported_of
 from benchctl.metrics import OF_TRIALS
-from benchctl.report.clocks import clock_entry, clocks_in, over_entries
-from benchctl.report.lawful import broken_counts, place_of
-from benchctl.report.limiting import limit_entry, limits_of
 from benchctl.report.report import Report, is_settled
+from benchctl.report.text.clocks import clock_entry, clocks_in, over_entries
+from benchctl.report.text.lawful import broken_counts, place_of
+from benchctl.report.text.limiting import limit_entry, limits_of
 from benchctl.run.record import Figure, Figures, RecordedFlow, Run, Trial
 from benchctl.units import timestamp, unit_of
 

@@ -15,8 +15,8 @@ from rich.text import Text
 
 from benchctl.analysis.pace import Timing, extra_s, rest_s
 from benchctl.metrics import Fold
-from benchctl.report.detail import trial_title
-from benchctl.report.terminal import TerminalStatus
+from benchctl.report.progress.terminal import TerminalStatus
+from benchctl.report.text.detail import trial_title
 from benchctl.run.record import Run, Trial
 from benchctl.run.status import Status
 from benchctl.store.follow import (

@@ -18,7 +18,7 @@ from benchctl.plugins import PluginKind, PluginRegistry, find, named_files
 from benchctl.report.exports import ENDINGS, OWN, OwnExporter
 
 if TYPE_CHECKING:
-    from benchctl.report.output import Output
+    from benchctl.report.output.output import Output
     from benchctl.report.report import StoredRun
 
 _ENDING = re.compile(r"[a-z0-9_-]+(\.[a-z0-9_-]+)*")
@@ -105,7 +105,7 @@ def pieces(exporter: Exporter, stored: StoredRun) -> Iterator[str | bytes]:
 
     Raises StoreError, UsageError if the format cannot hold this run, and MissingError.
     """
-    from benchctl.report.promised import promised
+    from benchctl.report.exports.promised import promised
 
     kind = bytes if exporter.binary else str
     with _its_errors(exporter):

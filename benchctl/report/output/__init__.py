@@ -1,0 +1,1 @@
+"""Where a result goes, and in which format."""

@@ -1,0 +1,1 @@
+"""How far a run is: its goals, its bars, the terminal's title."""
