@@ -62,7 +62,7 @@ def test_all_figures_of_row_d_are_one_command(tmp_path, values, repeats, count, 
         drawn.append(figure)
         sheet.save = lambda: b"drawn"
 
-    monkeypatch.setattr("benchctl.report.figures.printed._Sheet.__init__", draw)
+    monkeypatch.setattr("benchctl.report.figures.paper.printed._Sheet.__init__", draw)
     pictured_run(tmp_path / "s", values=values, repeats=repeats, sampled_s=5.0)
     plot(tmp_path / "s", "--kind", "time", "--all", "--series", "client_window",
          "-o", tmp_path / "figs" / "d")  # fmt: skip

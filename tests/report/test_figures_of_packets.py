@@ -23,8 +23,8 @@ from benchctl.packets.trace import read_trace
 from benchctl.report.figures import segments
 from benchctl.report.figures.figure import LineRole, PictureKind
 from benchctl.report.figures.making import Wanted
+from benchctl.report.figures.paper.printed import printer
 from benchctl.report.figures.parts import Part
-from benchctl.report.figures.printed import printer
 from benchctl.report.figures.request import PictureRequest
 from benchctl.report.figures.segments import FLIGHT, PANELS, RATE, RTT, SEQUENCE, sequences_of
 from benchctl.report.page.drawing import svg_of

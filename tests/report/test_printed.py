@@ -14,7 +14,7 @@ from report.test_figures import KINDS
 from benchctl.errors import MissingError, UsageError
 from benchctl.report.figures.figure import PictureKind
 from benchctl.report.figures.making import Wanted, figures_of
-from benchctl.report.figures.printed import FORMATS, printer
+from benchctl.report.figures.paper.printed import FORMATS, printer
 from benchctl.report.report import read_report
 from benchctl.run.planned import LabSettings, PlannedChange
 from benchctl.store.read import Reader
@@ -199,7 +199,7 @@ def test_pyplot_is_never_imported_and_matplotlib_only_to_draw(store, tmp_path):
 
 
 def test_without_matplotlib_one_line_says_how_to_get_it(monkeypatch):
-    monkeypatch.setattr("benchctl.report.figures.library.find_spec", lambda name: None)
+    monkeypatch.setattr("benchctl.report.figures.paper.library.find_spec", lambda name: None)
     with pytest.raises(MissingError, match="not installed") as error, printer():
         pass
     assert "benchctl[plot]" in error.value.hint

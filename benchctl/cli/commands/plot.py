@@ -229,7 +229,7 @@ def _write(
     many: bool,
 ) -> None:
     """Write one figure to a file, or each into a directory; raises as `figures_of` does."""
-    from benchctl.report.figures.printed import printer
+    from benchctl.report.figures.paper.printed import printer
     from benchctl.report.output.output import Output
 
     figures = iter(figures)

@@ -22,7 +22,7 @@ from benchctl.report.figures.figure import (
     PictureKind,
     PictureLine,
 )
-from benchctl.report.figures.slots import BAR, slots_of
+from benchctl.report.figures.paper.slots import BAR, slots_of
 from benchctl.report.page.strokes import packets_of
 from benchctl.report.page.thinning import thinned
 from benchctl.units import format_value

@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import Any
 
 from benchctl.report.figures.figure import Axis, PictureEvent
-from benchctl.report.figures.legend import GREY
+from benchctl.report.figures.paper.legend import GREY
 
 # Of the width of a panel, for each character, and rows of words.
 _WORD_SHARE, _WORD_ROWS = 0.0125, 4

@@ -14,8 +14,6 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
-from benchctl.report.figures import labels
-from benchctl.report.figures.events import draw_events
 from benchctl.report.figures.figure import (
     OVER_TIME,
     Axis,
@@ -25,10 +23,12 @@ from benchctl.report.figures.figure import (
     PictureKind,
     PictureLine,
 )
-from benchctl.report.figures.legend import GREY, handles_of, hatch_of, mark_of
-from benchctl.report.figures.library import missing_characters, styled
-from benchctl.report.figures.slots import BAR, Slots, slots_of
-from benchctl.report.figures.strokes import draw_packets
+from benchctl.report.figures.paper import labels
+from benchctl.report.figures.paper.events import draw_events
+from benchctl.report.figures.paper.legend import GREY, handles_of, hatch_of, mark_of
+from benchctl.report.figures.paper.library import missing_characters, styled
+from benchctl.report.figures.paper.slots import BAR, Slots, slots_of
+from benchctl.report.figures.paper.strokes import draw_packets
 from benchctl.visible import visible_lines, width_of
 
 FORMATS = ("svg", "png", "pdf")

@@ -1,0 +1,1 @@
+"""Draws figures as SVG, PNG and PDF, by Matplotlib."""
