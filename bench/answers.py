@@ -18,11 +18,11 @@ import answers_series
 import answers_stored
 import table
 
-from benchctl.analysis.compare import Comparison, compare
-from benchctl.analysis.families import holm
+from benchctl.analysis.runs.compare import Comparison, compare
+from benchctl.analysis.runs.families import holm
+from benchctl.analysis.runs.stopping import is_known_to
+from benchctl.analysis.runs.summary import SummaryRow
 from benchctl.analysis.statistics import spread
-from benchctl.analysis.stopping import is_known_to
-from benchctl.analysis.summary import SummaryRow
 from benchctl.metrics import Vocabulary
 
 EXPERIMENTS = 10_000

@@ -13,12 +13,12 @@ from statistics import fmean, median
 
 import table
 
-from benchctl.analysis.drift import SIGNIFICANT, drifts_of, trend
-from benchctl.analysis.events import find_events
-from benchctl.analysis.regular import Regular
-from benchctl.analysis.search import Try, bisections, finding, next_rate
-from benchctl.analysis.sharing import fair_after_s, fair_windows
-from benchctl.analysis.steady import steady_from
+from benchctl.analysis.flow.events import find_events
+from benchctl.analysis.flow.regular import Regular
+from benchctl.analysis.flow.sharing import fair_after_s, fair_windows
+from benchctl.analysis.flow.steady import steady_from
+from benchctl.analysis.runs.drift import SIGNIFICANT, drifts_of, trend
+from benchctl.analysis.search.search import Try, bisections, finding, next_rate
 from benchctl.analysis.steps import find_steps
 from benchctl.run.condition import parse_condition
 from benchctl.run.planned import Search

@@ -12,8 +12,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from benchctl.analysis.figures import FlowFold
-from benchctl.analysis.laws import terms_of
+from benchctl.analysis.flow.figures import FlowFold
+from benchctl.analysis.flow.laws import terms_of
 from benchctl.api import Effective, Event, Failure, ParserError, Recording, Role, Warn
 from benchctl.engine.trial.place import Shares
 from benchctl.engine.trial.tally import Tally, check

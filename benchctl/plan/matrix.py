@@ -16,7 +16,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from benchctl.analysis.search import first_rate
+from benchctl.analysis.search.search import first_rate
 from benchctl.errors import UsageError, nearest
 from benchctl.profile.load import Document
 from benchctl.profile.model import AxisTable, SearchTable

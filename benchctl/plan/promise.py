@@ -16,8 +16,8 @@ from statistics import fmean
 
 from msgspec import Struct
 
-from benchctl.analysis.laws import PathBounds
-from benchctl.analysis.losses import MODEL, mathis_bps, padhye_bps
+from benchctl.analysis.flow.laws import PathBounds
+from benchctl.analysis.flow.losses import MODEL, mathis_bps, padhye_bps
 from benchctl.api import Demand
 from benchctl.lab.emulate.link import Change, Course
 from benchctl.lab.topology.expect import (

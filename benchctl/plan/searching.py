@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from benchctl.analysis.search import most_needed
-from benchctl.analysis.summary import at_point
+from benchctl.analysis.runs.summary import at_point
+from benchctl.analysis.search.search import most_needed
 from benchctl.plan.bind import Binder
 from benchctl.plan.bound import BoundTrial, accepted
 from benchctl.plan.matrix import Point

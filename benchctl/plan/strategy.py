@@ -13,10 +13,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from benchctl.analysis.results import TrialReport
-from benchctl.analysis.search import Try, next_rate
-from benchctl.analysis.stopping import is_known_to
-from benchctl.analysis.summary import point_key
-from benchctl.analysis.tries import search_key, try_of
+from benchctl.analysis.runs.stopping import is_known_to
+from benchctl.analysis.runs.summary import point_key
+from benchctl.analysis.search.search import Try, next_rate
+from benchctl.analysis.search.tries import search_key, try_of
 from benchctl.run.planned import PlannedFlow, PlannedTrial, Search, Settings, Until
 from benchctl.run.record import Trial
 from benchctl.run.status import Status

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from benchctl.analysis.results import MISSED
-from benchctl.analysis.summary import SummaryRow, at_point, point_key
+from benchctl.analysis.runs.summary import SummaryRow, at_point, point_key
 from benchctl.metrics import title_of
 from benchctl.report.report import Report
 from benchctl.run.record import Run
@@ -21,7 +21,7 @@ from benchctl.units import format_mean, format_value, without_unit
 from benchctl.visible import padded, visible, width_of
 
 if TYPE_CHECKING:
-    from benchctl.analysis.compare import Comparison
+    from benchctl.analysis.runs.compare import Comparison
 
 # The values beside a figure, in this order.
 BESIDE = ("asked", "expected", "reported")

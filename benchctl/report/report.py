@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from benchctl.analysis.drift import Drift, drifts_in
+from benchctl.analysis.flow.sharing import fair_after_s
 from benchctl.analysis.results import FlowReport, TrialReport, asked_bps
-from benchctl.analysis.sharing import fair_after_s
-from benchctl.analysis.steps import LEAST_SERIES
-from benchctl.analysis.summary import (
+from benchctl.analysis.runs.drift import Drift, drifts_in
+from benchctl.analysis.runs.summary import (
     Measured,
     SummaryRow,
     measured_in,
@@ -26,13 +25,14 @@ from benchctl.analysis.summary import (
     reported_of,
     summarize,
 )
+from benchctl.analysis.steps import LEAST_SERIES
 from benchctl.run.record import BASELINE, RecordedFlow, Run, Trial
 from benchctl.store.read import Reader
 from benchctl.units import parse_rate
 
 if TYPE_CHECKING:  # imported only for runs that have them
-    from benchctl.analysis.found import Found
-    from benchctl.analysis.outcomes import Outcome
+    from benchctl.analysis.runs.outcomes import Outcome
+    from benchctl.analysis.search.found import Found
 
 
 class Report(Struct, frozen=True):
@@ -162,7 +162,7 @@ def report_of(
     drifts = drifts_in(trials, run.vocabulary.wanted)
     found: list[Found] = []
     if run.settings.search:
-        from benchctl.analysis.found import found_in, found_rates
+        from benchctl.analysis.search.found import found_in, found_rates
 
         found = found_in(run.settings.search, trials)
         found.sort(key=lambda one: place_of(run, one.point))
@@ -172,7 +172,7 @@ def report_of(
         ]
     outcomes: list[Outcome] = []
     if run.settings.expect:
-        from benchctl.analysis.outcomes import outcomes_of
+        from benchctl.analysis.runs.outcomes import outcomes_of
 
         before = _measured(one for one in baseline if all(link["kept"] for link in one.trial.links))
         outcomes = outcomes_of(
@@ -215,7 +215,7 @@ def is_settled(run: Run, row: SummaryRow) -> bool | None:
     until = run.settings.until
     if until is None or row.metric != until.metric or row.spread.n < until.least:
         return None
-    from benchctl.analysis.stopping import is_known_to
+    from benchctl.analysis.runs.stopping import is_known_to
 
     return is_known_to(row.values, until.share, until.most)
 

@@ -240,7 +240,7 @@ class Figure(Struct, frozen=True):
     (min, median, p95, max). ``origin`` is "tool" for the tool's own, "samples" for ours, "other
     end" for those of the end that otherwise does not count.
 
-    ``broken`` is the law (`benchctl.analysis.laws`) that the tool's figure breaks. If another
+    ``broken`` is the law (`benchctl.analysis.flow.laws`) that the tool's figure breaks. If another
     source has the figure, this is that source's, and ``rejected`` is the tool's; otherwise it is
     the tool's, and does not count. ``resolution`` is the step in which the value is known.
     """

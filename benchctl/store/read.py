@@ -18,8 +18,8 @@ from typing import Any, NamedTuple, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from benchctl.analysis.held import held
-from benchctl.analysis.laws import terms_of
+from benchctl.analysis.flow.held import held
+from benchctl.analysis.flow.laws import terms_of
 from benchctl.errors import GoneError, StoreError, UsageError
 from benchctl.metrics import Aspect, of_aspect
 from benchctl.run.codec import convert, from_json, from_row

@@ -48,7 +48,7 @@ def _why_nothing(subject: Subject, direction: Direction) -> str:
 
 
 def _lack(subject: Subject, events: Sequence[Event]) -> str:
-    from benchctl.analysis.figures import FlowFold
+    from benchctl.analysis.flow.figures import FlowFold
     from benchctl.api import Sample, Summary
 
     fold = FlowFold(subject.backend.capabilities.metrics)

@@ -157,9 +157,9 @@ def judge_laws(subject: Subject) -> Iterator[Fault | str]:
     """Hold the figures of each transcript against the laws of docs/output.md."""
     from msgspec.structs import replace
 
-    from benchctl.analysis.figures import FlowFold
-    from benchctl.analysis.held import held, sentences
-    from benchctl.analysis.laws import terms_of
+    from benchctl.analysis.flow.figures import FlowFold
+    from benchctl.analysis.flow.held import held, sentences
+    from benchctl.analysis.flow.laws import terms_of
 
     count = named = 0
     for name, transcript in subject.parsed.items():

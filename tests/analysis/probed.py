@@ -2,7 +2,7 @@
 
 import random
 
-from benchctl.analysis.figures import FlowFold
+from benchctl.analysis.flow.figures import FlowFold
 from benchctl.metrics import Sample
 
 MS = 1e-3

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from benchctl.analysis.borrowing import (
+from benchctl.analysis.runs.borrowing import (
     LEAST_POINTS,
     Scatter,
     borrowed,

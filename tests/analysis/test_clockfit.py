@@ -8,8 +8,8 @@ from analysis.probed import MINUTE, MS, both, delays, fold_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchctl.analysis.clockfit import clock_figures, step_events
-from benchctl.analysis.figures import FlowFold
+from benchctl.analysis.clocks.clockfit import clock_figures, step_events
+from benchctl.analysis.flow.figures import FlowFold
 from benchctl.metrics import Summary
 from benchctl.run.record import Happening
 

@@ -1,7 +1,7 @@
 import pytest
 from analysis.probed import MS
 
-from benchctl.analysis.clocks import (
+from benchctl.analysis.clocks.clocks import (
     ClockPoint,
     ClockVerdict,
     are_apart,

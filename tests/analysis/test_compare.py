@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from benchctl.analysis.compare import Verdict, compare, judge, repeats_needed, welch_interval
+from benchctl.analysis.runs.compare import Verdict, compare, judge, repeats_needed, welch_interval
+from benchctl.analysis.runs.summary import SummaryRow
 from benchctl.analysis.statistics import spread
-from benchctl.analysis.summary import SummaryRow
 from benchctl.metrics import Vocabulary
 
 # Of equal size and unequal variance; t = -2.46 with 25.0 degrees of freedom

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchctl.analysis.counted import BITS, MOST_VALUES, Counted
+from benchctl.analysis.flow.counted import BITS, MOST_VALUES, Counted
 from benchctl.analysis.statistics import quantile
 from benchctl.report.figures.distributions import counts_in, edges_of
 

@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 from report.sample_report import flow
 
-from benchctl.analysis.counting import between, drops, is_busy
+from benchctl.analysis.flow.counting import between, drops, is_busy
 from benchctl.run.record import CpuUse, Figure, HostCounters, InterfaceCounters
 
 NONE = [0] * 8

@@ -5,7 +5,7 @@ import random
 import pytest
 from scipy import stats
 
-from benchctl.analysis.drift import drifts_of, trend
+from benchctl.analysis.runs.drift import drifts_of, trend
 
 
 def run_of(rng, points=4, repeats=5, drift=0.0):

@@ -6,16 +6,16 @@ import random
 import pytest
 from scipy import stats
 
-from benchctl.analysis.compare import compare
-from benchctl.analysis.equivalence import (
+from benchctl.analysis.runs.compare import compare
+from benchctl.analysis.runs.equivalence import (
     is_no_worse,
     is_same_within,
     p_not_higher,
     p_not_lower,
     p_same_within,
 )
+from benchctl.analysis.runs.summary import SummaryRow
 from benchctl.analysis.statistics import spread
-from benchctl.analysis.summary import SummaryRow
 from benchctl.metrics import Vocabulary
 
 

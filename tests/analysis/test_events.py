@@ -5,9 +5,9 @@ import random
 
 import pytest
 
-from benchctl.analysis.events import events_of, find_events
-from benchctl.analysis.figures import FlowFold, MetricSeries
-from benchctl.analysis.regular import Regular, regular
+from benchctl.analysis.flow.events import events_of, find_events
+from benchctl.analysis.flow.figures import FlowFold, MetricSeries
+from benchctl.analysis.flow.regular import Regular, regular
 from benchctl.api import Sample
 from benchctl.run.record import Happening
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from benchctl.analysis.families import benjamini_hochberg, holm
+from benchctl.analysis.runs.families import benjamini_hochberg, holm
 
 CHANCES = st.lists(st.floats(0, 1), min_size=1, max_size=6)
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchctl.analysis.figures import FlowFold
+from benchctl.analysis.flow.figures import FlowFold
 from benchctl.api import Direction, Fold, Metric, Sample, Summary
 
 OWN = [Metric("spins", "how often it span", Fold.COUNT)]

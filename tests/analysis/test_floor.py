@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from benchctl.analysis.floor import floor_of
+from benchctl.analysis.clocks.floor import floor_of
 
 REPEATABLE = settings(derandomize=True, deadline=None, max_examples=60)
 

@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from benchctl.analysis.figures import FlowFold
-from benchctl.analysis.held import held, late_words, sentences
-from benchctl.analysis.laws import PathBounds, Terms
+from benchctl.analysis.flow.figures import FlowFold
+from benchctl.analysis.flow.held import held, late_words, sentences
+from benchctl.analysis.flow.laws import PathBounds, Terms
 from benchctl.metrics import Breach, Sample, Summary
 from benchctl.run.record import Figure, counting
 

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from report.sample_report import flow
 
-from benchctl.analysis.limiting import Limiter, broken_bound, limit_of, waits_of
-from benchctl.analysis.losses import mathis_bps, padhye_bps
+from benchctl.analysis.flow.limiting import Limiter, broken_bound, limit_of, waits_of
+from benchctl.analysis.flow.losses import mathis_bps, padhye_bps
 from benchctl.report.text.limiting import limit_text
 from benchctl.run.record import RecordedPackets
 

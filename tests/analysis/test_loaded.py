@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchctl.analysis.figures import FlowFold
-from benchctl.analysis.loaded import Load, loaded_figures
+from benchctl.analysis.flow.figures import FlowFold
+from benchctl.analysis.flow.loaded import Load, loaded_figures
 from benchctl.api import Direction, Sample
 
 SECOND_0 = 1000.0

@@ -4,8 +4,14 @@ import math
 
 import pytest
 
-from benchctl.analysis.figures import FlowFold
-from benchctl.analysis.losses import RTO_MIN_S, CountedEnds, loss_figures, mathis_bps, padhye_bps
+from benchctl.analysis.flow.figures import FlowFold
+from benchctl.analysis.flow.losses import (
+    RTO_MIN_S,
+    CountedEnds,
+    loss_figures,
+    mathis_bps,
+    padhye_bps,
+)
 from benchctl.metrics import Sample, Summary
 from benchctl.run.record import HostCounters
 

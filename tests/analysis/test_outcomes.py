@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from benchctl.analysis.outcomes import Answer, outcomes_of
+from benchctl.analysis.runs.outcomes import Answer, outcomes_of
+from benchctl.analysis.runs.summary import Measured, summarize
 from benchctl.analysis.statistics import spread
-from benchctl.analysis.summary import Measured, summarize
 from benchctl.run.condition import EventRule, Relative
 from benchctl.run.planned import Expectation, Severity
 from benchctl.run.record import Figure, FlowEvent, Happening

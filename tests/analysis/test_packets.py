@@ -5,8 +5,8 @@ from analysis.probed import delays, fold_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchctl.analysis.figures import FlowFold
-from benchctl.analysis.packets import (
+from benchctl.analysis.flow.figures import FlowFold
+from benchctl.analysis.flow.packets import (
     DEGREES,
     ipdv_s,
     packet_figures,

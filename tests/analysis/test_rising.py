@@ -7,8 +7,8 @@ import random
 
 import pytest
 
-from benchctl.analysis.figures import FlowFold
-from benchctl.analysis.rising import excess_of, rises_of
+from benchctl.analysis.flow.figures import FlowFold
+from benchctl.analysis.flow.rising import excess_of, rises_of
 from benchctl.metrics import Direction, Sample
 
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from benchctl.analysis.search import (
+from benchctl.analysis.search.search import (
     SearchFinding,
     SearchOutcome,
     Try,

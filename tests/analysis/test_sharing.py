@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchctl.analysis.sharing import FAIR, fair_after_s, fair_windows
+from benchctl.analysis.flow.sharing import FAIR, fair_after_s, fair_windows
 from benchctl.analysis.statistics import fairness_jain
 from benchctl.run.record import FairWindow
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchctl.analysis.figures import FlowFold
-from benchctl.analysis.steady import BATCH, steady_figures, steady_from
+from benchctl.analysis.flow.figures import FlowFold
+from benchctl.analysis.flow.steady import BATCH, steady_figures, steady_from
 from benchctl.api import Sample
 
 

@@ -4,8 +4,8 @@ import random
 
 import pytest
 
+from benchctl.analysis.runs.stopping import is_known_to, spent
 from benchctl.analysis.statistics import spread
-from benchctl.analysis.stopping import is_known_to, spent
 
 
 def repeated(rng, variation, *, share=0.02, least=3, most=20):

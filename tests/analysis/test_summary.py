@@ -1,6 +1,6 @@
 import pytest
 
-from benchctl.analysis.summary import Measured, reported_of, summarize
+from benchctl.analysis.runs.summary import Measured, reported_of, summarize
 from benchctl.run.planned import Reported
 from benchctl.run.record import Figure
 

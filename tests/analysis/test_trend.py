@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from benchctl.analysis.compare import Verdict
+from benchctl.analysis.runs.compare import Verdict
+from benchctl.analysis.runs.summary import SummaryRow
+from benchctl.analysis.runs.trend import trends_of
 from benchctl.analysis.statistics import spread
 from benchctl.analysis.steps import LEAST_SERIES
-from benchctl.analysis.summary import SummaryRow
-from benchctl.analysis.trend import trends_of
 
 
 def row(value, valid=True, **point):

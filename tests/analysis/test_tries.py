@@ -6,8 +6,8 @@ import pytest
 from analysis.sample_tries import SEARCH, ended, tried
 from msgspec.structs import replace
 
-from benchctl.analysis.search import SearchOutcome, finding, next_rate
-from benchctl.analysis.tries import expected_bps, try_of
+from benchctl.analysis.search.search import SearchOutcome, finding, next_rate
+from benchctl.analysis.search.tries import expected_bps, try_of
 from benchctl.metrics import Breach
 from benchctl.run.condition import parse_condition
 from benchctl.run.record import Figure, FlowEvent, Happening

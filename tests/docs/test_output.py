@@ -10,9 +10,9 @@ import pytest
 from docs.documents import blocks_of, filled, names_in, section, table, text_of, write_files
 
 from benchctl import errors
-from benchctl.analysis.clocks import Clocks, ClocksOverRun, ClockVerdict
-from benchctl.analysis.compare import Comparison, Verdict
-from benchctl.analysis.laws import LAWS
+from benchctl.analysis.clocks.clocks import Clocks, ClocksOverRun, ClockVerdict
+from benchctl.analysis.flow.laws import LAWS
+from benchctl.analysis.runs.compare import Comparison, Verdict
 from benchctl.api import METRICS
 from benchctl.backends import installed
 from benchctl.cli.shared.watch import SIGNAL_CODES

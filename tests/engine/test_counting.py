@@ -10,7 +10,7 @@ from engine.fakes import EPOCH, GOOD, SERVER, FakeSpawner, Script
 from engine.virtual import flow
 from msgspec import structs
 
-from benchctl.analysis.losses import CountedEnds
+from benchctl.analysis.flow.losses import CountedEnds
 from benchctl.api import Demand
 from benchctl.engine.trial.host_counters import NOT_LINUX, READ_S, ends_of
 from benchctl.errors import HostError

@@ -6,7 +6,7 @@ import pytest
 from analysis.probed import MS, arrived, both
 from store.store_support import NOW, add_flow, new_run
 
-from benchctl.analysis.figures import FlowFold
+from benchctl.analysis.flow.figures import FlowFold
 from benchctl.api import Direction, Role, Sample, Started, TracedRoute
 from benchctl.engine.trial.tally import Tally
 from benchctl.report.report import read_report

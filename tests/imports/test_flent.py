@@ -192,7 +192,7 @@ def test_equal_data_are_equal_bytes(store):
 
 
 def test_what_comes_back_from_flents_format_has_the_same_figures(store, tmp_path):
-    from benchctl.analysis.figures import FlowFold
+    from benchctl.analysis.flow.figures import FlowFold
     from benchctl.metrics import Sample
 
     write_run(store)

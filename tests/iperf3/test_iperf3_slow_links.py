@@ -7,7 +7,7 @@ when the sender ends arrives later, and is the difference between an end's time 
 import pytest
 from contract import kept
 
-from benchctl.analysis.figures import FlowFold
+from benchctl.analysis.flow.figures import FlowFold
 from benchctl.api import Sample, Summary, Warn
 from benchctl_iperf3 import BACKEND
 

@@ -17,7 +17,7 @@ from iperf3.iperf3_support import (
     transcript,
 )
 
-from benchctl.analysis.figures import FlowFold
+from benchctl.analysis.flow.figures import FlowFold
 from benchctl.api import Direction, Effective, Summary, Warn, replay
 from benchctl_iperf3 import BACKEND
 from benchctl_iperf3.table import read_row

@@ -5,8 +5,8 @@ from pathlib import Path
 from contract import recorded
 from hypothesis import settings
 
-from benchctl.analysis.figures import FlowFold
-from benchctl.analysis.packets import packet_figures
+from benchctl.analysis.flow.figures import FlowFold
+from benchctl.analysis.flow.packets import packet_figures
 from benchctl.api import Direction, Sample, Summary, Warn, replay
 from benchctl_owping.machine import MachineParser
 from benchctl_owping.raw import RawParser

@@ -16,7 +16,7 @@ from owping.owping_samples import (
     warned,
 )
 
-from benchctl.analysis.figures import FlowFold
+from benchctl.analysis.flow.figures import FlowFold
 from benchctl.api import (
     Failure,
     FailureKind,

@@ -3,7 +3,7 @@ from collections import Counter
 import pytest
 from ping.ping_samples import BSD, NAMES, events, only, said
 
-from benchctl.analysis.figures import FlowFold
+from benchctl.analysis.flow.figures import FlowFold
 from benchctl.api import (
     Direction,
     Effective,

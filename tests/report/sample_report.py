@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
-from benchctl.analysis.outcomes import Answer, Outcome
 from benchctl.analysis.results import FlowReport, TrialReport
+from benchctl.analysis.runs.outcomes import Answer, Outcome
+from benchctl.analysis.runs.summary import SummaryRow
 from benchctl.analysis.statistics import Spread
-from benchctl.analysis.summary import SummaryRow
 from benchctl.report.report import Report
 from benchctl.run.planned import Reported, Settings, Severity
 from benchctl.run.record import RecordedFlow, Run, Trial

@@ -5,7 +5,7 @@ from analysis.test_clocks import C7
 from msgspec.structs import replace
 from report.sample_report import BEGIN, RUN, Stored, flow, trial
 
-from benchctl.analysis.clocks import ClockVerdict, clocks_of
+from benchctl.analysis.clocks.clocks import ClockVerdict, clocks_of
 from benchctl.analysis.results import FlowReport
 from benchctl.report.exports import md, table
 from benchctl.report.exports.entries import report_entry

@@ -3,7 +3,7 @@
 from msgspec.structs import replace
 from report.sample_report import ONE, REPORT, RUN, SUMMARY
 
-from benchctl.analysis.compare import Comparison, Verdict
+from benchctl.analysis.runs.compare import Comparison, Verdict
 from benchctl.report.comparison.comparison import (
     arranged,
     compare_reports,

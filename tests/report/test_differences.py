@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 from report.sample_report import RUN
 
-from benchctl.analysis.compare import Comparison, Verdict
+from benchctl.analysis.runs.compare import Comparison, Verdict
 from benchctl.errors import UsageError
 from benchctl.report.comparison.differences import differences
 from benchctl.report.comparison.limits import parse_limit

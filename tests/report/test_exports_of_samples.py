@@ -15,7 +15,7 @@ from report.sample_report import REPORT, Stored
 from report.whole import whole
 from store.store_support import NOW, add_flow, figures
 
-from benchctl.analysis.figures import distribution
+from benchctl.analysis.flow.figures import distribution
 from benchctl.report.exports import influx
 from benchctl.report.exports.entries import summary_entry
 from benchctl.report.report import StoredRun

@@ -5,7 +5,7 @@ from contextlib import closing
 import pytest
 from store.store_support import NOW, add_flow, new_run
 
-from benchctl.analysis.figures import FlowFold
+from benchctl.analysis.flow.figures import FlowFold
 from benchctl.api import Direction, Role, Sample, TracedRoute
 from benchctl.engine.trial.tally import Tally
 from benchctl.errors import UsageError

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from report.sample_report import REPORT, RUN
 
-from benchctl.analysis.outcomes import Answer, Outcome
+from benchctl.analysis.runs.outcomes import Answer, Outcome
 from benchctl.report.exports.junit import junit
 
 INTEGER, DECIMAL, TEXT = r"\d+", r"\d+(\.\d+)?", r"(?s).+"

@@ -7,9 +7,9 @@ from msgspec.structs import replace
 from report.sample_report import ONE, RUN, TRIALS, TWO, Stored
 from store.store_support import measured_run
 
-from benchctl.analysis.held import held
-from benchctl.analysis.laws import Terms
-from benchctl.analysis.outcomes import Answer
+from benchctl.analysis.flow.held import held
+from benchctl.analysis.flow.laws import Terms
+from benchctl.analysis.runs.outcomes import Answer
 from benchctl.report.exports.csv import export as csv_of
 from benchctl.report.exports.entries import report_entry
 from benchctl.report.pivot import pivot

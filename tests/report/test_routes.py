@@ -3,7 +3,7 @@
 from msgspec.structs import replace
 from report.sample_report import BEGIN, RUN, flow, trial
 
-from benchctl.analysis.figures import distribution
+from benchctl.analysis.flow.figures import distribution
 from benchctl.report.report import Report
 from benchctl.report.text.remarks import remarks
 from benchctl.report.text.routes import hop_table, is_same, route_differences, route_text

@@ -6,8 +6,8 @@ import pytest
 from tui.driving import Clock, drive, open_page, open_replay, press, shown
 from tui.made_runs import BEGIN, plan_flow
 
+from benchctl.analysis.runs.stopping import is_known_to
 from benchctl.analysis.statistics import spread
-from benchctl.analysis.stopping import is_known_to
 from benchctl.run.condition import EventRule
 from benchctl.run.planned import Expectation, PlannedRun, PlannedTrial, Settings, Until
 from benchctl.run.record import Figure, FlowEvent, Happening

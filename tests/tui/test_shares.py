@@ -9,7 +9,7 @@ from tui.driving import Clock, drive, open_live, open_replay, press, shown, unti
 from tui.made_runs import whole_run
 from tui.test_charts import FLOWS, traces_of
 
-from benchctl.analysis.counted import Counted
+from benchctl.analysis.flow.counted import Counted
 from benchctl.report.figures.figure import PictureKind
 from benchctl.report.timeline.traces import ALL
 from benchctl.tui.draw.charts import Choice, no_samples, spread_metrics

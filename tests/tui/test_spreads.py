@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from tui.made_runs import MadeRun, whole_run
 
-from benchctl.analysis.figures import FlowFold
+from benchctl.analysis.flow.figures import FlowFold
 from benchctl.analysis.statistics import quantile
 from benchctl.metrics import Sample
 from benchctl.report.figures.figure import PictureKind

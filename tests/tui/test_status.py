@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tui.made_runs import BEGIN, MadeRun, whole_run
 
-from benchctl.analysis.figures import FlowFold
+from benchctl.analysis.flow.figures import FlowFold
 from benchctl.metrics import Sample
 from benchctl.run.record import Figure
 from benchctl.store.read import Reader

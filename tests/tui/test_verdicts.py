@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from report.sample_report import REPORT
 from tui.made_runs import whole_run
 
-from benchctl.analysis.compare import Comparison, Verdict, compare
+from benchctl.analysis.runs.compare import Comparison, Verdict, compare
 from benchctl.metrics import Vocabulary
 from benchctl.report.report import read_report, report_of
 from benchctl.store.read import Reader

@@ -18,7 +18,7 @@ OrderName = Literal["metric", "effect"]
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from benchctl.analysis.compare import Comparison
+    from benchctl.analysis.runs.compare import Comparison
     from benchctl.report.report import Report
 
 

@@ -58,7 +58,7 @@ def trend(
     """Show one figure over all runs of a profile, and when its level changed."""
     from msgspec.structs import replace
 
-    from benchctl.analysis.trend import trends_of
+    from benchctl.analysis.runs.trend import trends_of
     from benchctl.report.comparison.limits import parse_limit
     from benchctl.report.comparison.trend import (
         trend_entries,

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchctl.analysis.laws import PathBounds
+from benchctl.analysis.flow.laws import PathBounds
 from benchctl.engine.site.site import Site
 from benchctl.errors import LabError, LabKilledError
 from benchctl.hosts.sent.facts import sysctls

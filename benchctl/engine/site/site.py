@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from benchctl.analysis.laws import PathBounds
+from benchctl.analysis.flow.laws import PathBounds
 from benchctl.errors import LabError
 from benchctl.plan.bound import BoundTrial
 from benchctl.run.planned import Network

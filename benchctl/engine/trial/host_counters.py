@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from benchctl.analysis.counting import between
-from benchctl.analysis.losses import CountedEnds
+from benchctl.analysis.flow.counting import between
+from benchctl.analysis.flow.losses import CountedEnds
 from benchctl.engine.site.site import Site
 from benchctl.engine.trial.place import FlowPlace
 from benchctl.errors import HostError, LabError

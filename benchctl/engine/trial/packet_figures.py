@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from benchctl.analysis.limiting import STREAM_SHARE
+from benchctl.analysis.flow.limiting import STREAM_SHARE
 from benchctl.analysis.statistics import quantile
 from benchctl.api import Role
 from benchctl.engine.trial.flow import FlowAttempt

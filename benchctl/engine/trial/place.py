@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from benchctl.analysis.figures import FlowFold
-from benchctl.analysis.laws import PathBounds
-from benchctl.analysis.loaded import Load
-from benchctl.analysis.sharing import WINDOWS, fair_windows
+from benchctl.analysis.flow.figures import FlowFold
+from benchctl.analysis.flow.laws import PathBounds
+from benchctl.analysis.flow.loaded import Load
+from benchctl.analysis.flow.sharing import WINDOWS, fair_windows
 from benchctl.analysis.statistics import fairness_jain
 from benchctl.api import Command, FailureKind, Role, Tool
 from benchctl.engine.trial.flow import FlowAttempt

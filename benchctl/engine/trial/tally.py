@@ -15,16 +15,16 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from benchctl.analysis.clockfit import clock_figures, step_events
-from benchctl.analysis.events import events_of
-from benchctl.analysis.figures import FlowFold
-from benchctl.analysis.held import held, late_words, sentences
-from benchctl.analysis.laws import UNKNOWN, Terms
-from benchctl.analysis.loaded import Load, loaded_figures
-from benchctl.analysis.losses import CountedEnds, loss_figures
-from benchctl.analysis.packets import packet_figures
-from benchctl.analysis.rising import rises_of
-from benchctl.analysis.steady import steady_figures
+from benchctl.analysis.clocks.clockfit import clock_figures, step_events
+from benchctl.analysis.flow.events import events_of
+from benchctl.analysis.flow.figures import FlowFold
+from benchctl.analysis.flow.held import held, late_words, sentences
+from benchctl.analysis.flow.laws import UNKNOWN, Terms
+from benchctl.analysis.flow.loaded import Load, loaded_figures
+from benchctl.analysis.flow.losses import CountedEnds, loss_figures
+from benchctl.analysis.flow.packets import packet_figures
+from benchctl.analysis.flow.rising import rises_of
+from benchctl.analysis.flow.steady import steady_figures
 from benchctl.api import Effective, Event, Failure, FailureKind, Role, Started, TracedRoute, Warn
 from benchctl.metrics import Aspect, Sample, Summary, of_aspect
 from benchctl.run.record import RecordedPackets, TracedHop

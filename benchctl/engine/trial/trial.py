@@ -7,8 +7,8 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from benchctl.analysis.figures import FlowFold
-from benchctl.analysis.laws import terms_of
+from benchctl.analysis.flow.figures import FlowFold
+from benchctl.analysis.flow.laws import terms_of
 from benchctl.api import FailureKind, Role
 from benchctl.engine.checks.network import FreePorts, ports_of, unanswered
 from benchctl.engine.checks.tools import Toolbox

@@ -12,17 +12,17 @@ from string import ascii_uppercase
 
 from msgspec.structs import replace
 
-from benchctl.analysis.compare import (
+from benchctl.analysis.runs.compare import (
     Comparison,
     Verdict,
     compare_all,
     comparison_key,
     of_tables,
 )
-from benchctl.analysis.equivalence import is_same_within
-from benchctl.analysis.families import CORRECTIONS
-from benchctl.analysis.found import FOUND_RATE
-from benchctl.analysis.summary import SummaryRow
+from benchctl.analysis.runs.equivalence import is_same_within
+from benchctl.analysis.runs.families import CORRECTIONS
+from benchctl.analysis.runs.summary import SummaryRow
+from benchctl.analysis.search.found import FOUND_RATE
 from benchctl.metrics import OF_TRIALS, Vocabulary
 from benchctl.report.pivot import Pivot, figure_name
 from benchctl.report.report import Report, is_repeated

@@ -7,8 +7,8 @@ from collections.abc import Collection
 
 from msgspec import Struct
 
-from benchctl.analysis.compare import Comparison, Verdict
-from benchctl.analysis.equivalence import is_no_worse, is_same_within
+from benchctl.analysis.runs.compare import Comparison, Verdict
+from benchctl.analysis.runs.equivalence import is_no_worse, is_same_within
 from benchctl.errors import UsageError, nearest
 from benchctl.units import format_ratio, parse_ratio, quoted
 

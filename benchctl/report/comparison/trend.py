@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from benchctl.analysis.runs.summary import SummaryRow
+from benchctl.analysis.runs.trend import ChangePoint, Trend
 from benchctl.analysis.steps import LEAST_SERIES
-from benchctl.analysis.summary import SummaryRow
-from benchctl.analysis.trend import ChangePoint, Trend
 from benchctl.report.comparison.comparison import NOT_VALID, NOTHING, signed
 from benchctl.report.comparison.differences import differences
 from benchctl.report.exports.csv import FIGURES, NAMES

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 from msgspec import to_builtins
 from msgspec.structs import asdict
 
+from benchctl.analysis.flow.sharing import fair_after_s
 from benchctl.analysis.results import FlowReport, TrialReport
-from benchctl.analysis.sharing import fair_after_s
-from benchctl.analysis.summary import SummaryRow, reported_of
+from benchctl.analysis.runs.summary import SummaryRow, reported_of
 from benchctl.metrics import OF_TRIALS
 from benchctl.report.report import Report, is_settled
 from benchctl.report.text.clocks import clock_entry, clocks_in, over_entries
@@ -24,8 +24,8 @@ from benchctl.run.record import Figure, Figures, RecordedFlow, Run, Trial
 from benchctl.units import timestamp, unit_of
 
 if TYPE_CHECKING:
-    from benchctl.analysis.compare import Comparison
-    from benchctl.analysis.found import Found
+    from benchctl.analysis.runs.compare import Comparison
+    from benchctl.analysis.search.found import Found
     from benchctl.store.read import StoredSample
 
 SCHEMA_VERSION = 1

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 from time import localtime, strftime
 from xml.sax.saxutils import escape, quoteattr
 
-from benchctl.analysis.outcomes import Answer, Outcome
-from benchctl.analysis.summary import at_point
+from benchctl.analysis.runs.outcomes import Answer, Outcome
+from benchctl.analysis.runs.summary import at_point
 from benchctl.report.report import Report, StoredRun
 from benchctl.run.record import Trial
 from benchctl.run.status import Status

@@ -11,8 +11,8 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from benchctl.analysis.outcomes import Answer
-from benchctl.analysis.summary import SummaryRow
+from benchctl.analysis.runs.outcomes import Answer
+from benchctl.analysis.runs.summary import SummaryRow
 from benchctl.report.report import StoredRun
 from benchctl.units import without_unit
 from benchctl.visible import visible

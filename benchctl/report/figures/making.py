@@ -16,7 +16,7 @@ from types import MappingProxyType
 from msgspec import Struct
 from msgspec.structs import replace
 
-from benchctl.analysis.found import FOUND_RATE
+from benchctl.analysis.search.found import FOUND_RATE
 from benchctl.errors import UsageError, nearest
 from benchctl.report.figures.axes import is_swept
 from benchctl.report.figures.distributions import DISTRIBUTIONS, distributed

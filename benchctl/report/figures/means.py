@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from benchctl.analysis.summary import SummaryRow
+from benchctl.analysis.runs.summary import SummaryRow
 from benchctl.metrics import title_of
 from benchctl.report.figures.axes import named_axis, swept_axis, title_of_axis, value_axis
 from benchctl.report.figures.figure import (

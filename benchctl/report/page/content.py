@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from textwrap import dedent
 
-from benchctl.analysis.outcomes import Answer
 from benchctl.analysis.results import TrialReport
+from benchctl.analysis.runs.outcomes import Answer
 from benchctl.report.comparison.comparison import (
     arranged,
     compare_reports,

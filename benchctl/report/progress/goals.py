@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from benchctl.analysis.summary import SummaryRow, point_key
+from benchctl.analysis.runs.summary import SummaryRow, point_key
 from benchctl.report.pivot import figure_name
 from benchctl.report.report import Report, is_settled
 from benchctl.run.record import Run
 from benchctl.units import format_rate, format_ratio
 
 if TYPE_CHECKING:  # imported only for runs that have them
-    from benchctl.analysis.outcomes import Outcome
+    from benchctl.analysis.runs.outcomes import Outcome
 
 # Twice the mean; the first looks at few repeats have intervals of millions of percent.
 WIDE = 2.0
@@ -106,7 +106,7 @@ def _repeats(report: Report) -> Iterator[Goal]:
     until = report.run.settings.until
     if until is None:
         return
-    from benchctl.analysis.stopping import half_share
+    from benchctl.analysis.runs.stopping import half_share
 
     ended = _ended(report)
     rows = report.rows_of(until.metric)
@@ -127,7 +127,7 @@ def _searches(report: Report) -> Iterator[Goal]:
     search = report.run.settings.search
     if search is None or not report.found:
         return
-    from benchctl.analysis.search import SearchOutcome
+    from benchctl.analysis.search.search import SearchOutcome
     from benchctl.report.text.searches import rate_text, search_name
 
     for one in report.found:

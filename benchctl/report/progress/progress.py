@@ -13,7 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 from rich.text import Text
 
-from benchctl.analysis.pace import Timing, extra_s, rest_s
+from benchctl.analysis.runs.pace import Timing, extra_s, rest_s
 from benchctl.metrics import Fold
 from benchctl.report.progress.terminal import TerminalStatus
 from benchctl.report.text.detail import trial_title

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from benchctl.analysis.summary import at_point, point_key
+from benchctl.analysis.runs.summary import at_point, point_key
 from benchctl.report.report import Report
 from benchctl.report.text.packets_text import (
     AGAIN,

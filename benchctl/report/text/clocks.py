@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from benchctl.analysis.clocks import (
+from benchctl.analysis.clocks.clocks import (
     RECEIVE,
     SEND,
     ClockPoint,
@@ -19,7 +19,7 @@ from benchctl.analysis.clocks import (
     clocks_over,
 )
 from benchctl.analysis.results import FlowReport
-from benchctl.analysis.summary import at_point
+from benchctl.analysis.runs.summary import at_point
 from benchctl.report.report import Report
 from benchctl.run.record import ClockReading, RecordedFlow, Run, Trial
 from benchctl.units import format_duration

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from benchctl.analysis.counting import drops, is_busy
+from benchctl.analysis.flow.counting import drops, is_busy
 from benchctl.analysis.results import TrialReport
-from benchctl.analysis.summary import at_point
+from benchctl.analysis.runs.summary import at_point
 from benchctl.report.report import Report
 from benchctl.report.text.limiting import limits_of
 from benchctl.run.record import CpuUse, HostCounters, InterfaceCounters, Run, Trial

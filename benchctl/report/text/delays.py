@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from benchctl.analysis.summary import SummaryRow, point_key
+from benchctl.analysis.runs.summary import SummaryRow, point_key
 from benchctl.report.pivot import Pivot
 from benchctl.report.report import Report
 from benchctl.units import format_value

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from benchctl.analysis.summary import at_point
+from benchctl.analysis.runs.summary import at_point
 from benchctl.metrics import title_of
 from benchctl.report.report import Report
 from benchctl.run.planned import Settings

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from benchctl.analysis.summary import SummaryRow, at_point, point_key
+from benchctl.analysis.runs.summary import SummaryRow, at_point, point_key
 from benchctl.metrics import Breach, title_of
 from benchctl.run.record import Figure
 from benchctl.units import format_ratio, format_value

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import asdict
 
-from benchctl.analysis.limiting import Limit, Limiter, limit_of, waits_of
+from benchctl.analysis.flow.limiting import Limit, Limiter, limit_of, waits_of
 from benchctl.analysis.results import FlowReport
-from benchctl.analysis.summary import point_key
+from benchctl.analysis.runs.summary import point_key
 from benchctl.report.pivot import Pivot
 from benchctl.report.report import Report
 from benchctl.report.text.packets_text import waited_text

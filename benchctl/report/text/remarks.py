@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean
 
-from benchctl.analysis.sharing import fair_after_s
+from benchctl.analysis.flow.sharing import fair_after_s
+from benchctl.analysis.runs.summary import at_point, point_key
 from benchctl.analysis.statistics import FEW
-from benchctl.analysis.summary import at_point, point_key
 from benchctl.metrics import Aspect, of_aspect, title_of
 from benchctl.report.pivot import figure_name, with_interval
 from benchctl.report.report import Report, is_repeated, is_settled, yet

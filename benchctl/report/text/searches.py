@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from benchctl.analysis.search import SearchOutcome
-from benchctl.analysis.summary import at_point
+from benchctl.analysis.runs.summary import at_point
+from benchctl.analysis.search.search import SearchOutcome
 from benchctl.metrics import PROBES
 from benchctl.report.pivot import Pivot
 from benchctl.report.report import Report
@@ -15,7 +15,7 @@ from benchctl.run.planned import Search
 from benchctl.units import format_duration, format_rate, format_ratio
 
 if TYPE_CHECKING:
-    from benchctl.analysis.found import Found
+    from benchctl.analysis.search.found import Found
 
 
 def search_table(report: Report) -> Pivot | None:

@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
-from benchctl.analysis.counted import Counted
+from benchctl.analysis.flow.counted import Counted
 from benchctl.metrics import Aspect, Direction, Fold, of_aspect, title_of
 from benchctl.report.figures.figure import PictureKind
 from benchctl.report.timeline.series import Series

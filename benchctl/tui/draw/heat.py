@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
-from benchctl.analysis.found import FOUND_RATE
-from benchctl.analysis.summary import SummaryRow
+from benchctl.analysis.runs.summary import SummaryRow
+from benchctl.analysis.search.found import FOUND_RATE
 from benchctl.metrics import title_of
 from benchctl.report.pivot import with_interval
 from benchctl.report.report import Report, without_figures

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from benchctl.analysis.counted import Counted
+from benchctl.analysis.flow.counted import Counted
 from benchctl.analysis.statistics import quantile
 from benchctl.units import format_value
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from benchctl.analysis.compare import Verdict
+from benchctl.analysis.runs.compare import Verdict
 from benchctl.report.comparison.comparison import relative, signed
 from benchctl.report.pivot import with_interval
 from benchctl.run.record import BASELINE

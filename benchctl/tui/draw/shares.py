@@ -10,7 +10,7 @@ from typing import Literal
 
 from msgspec.structs import replace
 
-from benchctl.analysis.counted import BITS, Counted
+from benchctl.analysis.flow.counted import BITS, Counted
 from benchctl.metrics import title_of
 from benchctl.report.figures.distributions import shape_of
 from benchctl.report.figures.figure import Axis, Picture, PictureLine

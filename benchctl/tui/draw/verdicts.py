@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from benchctl.analysis.compare import Comparison, Verdict
-from benchctl.analysis.summary import at_point
+from benchctl.analysis.runs.compare import Comparison, Verdict
+from benchctl.analysis.runs.summary import at_point
 from benchctl.metrics import title_of
 from benchctl.report.comparison.comparison import NOT_VALID as NO_VERDICT
 from benchctl.report.comparison.comparison import (

@@ -13,9 +13,9 @@ from collections.abc import Container, Mapping, Sequence
 
 from msgspec import Struct
 
-from benchctl.analysis.compare import Comparison, compare
+from benchctl.analysis.runs.compare import Comparison, compare
+from benchctl.analysis.runs.summary import SummaryRow
 from benchctl.analysis.statistics import spread
-from benchctl.analysis.summary import SummaryRow
 from benchctl.metrics import Direction, Fold, title_of
 from benchctl.run.record import Run
 from benchctl.store.bulk import FlowRow

@@ -16,8 +16,8 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from benchctl.analysis.pace import LATELY, Timing, extra_s, rest_s
 from benchctl.analysis.results import FlowReport, TrialReport
+from benchctl.analysis.runs.pace import LATELY, Timing, extra_s, rest_s
 from benchctl.report.progress.goals import bounds_of_trials
 from benchctl.report.report import Report, report_of
 from benchctl.run.codec import to_json

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from benchctl.analysis.counted import Counted
+from benchctl.analysis.flow.counted import Counted
 from benchctl.metrics import Fold, Vocabulary
 from benchctl.report.timeline.traces import ENDS, LineKey
 from benchctl.store.bulk import Bulk, SeriesSource

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from textual.binding import Binding, BindingType
 from textual.widget import Widget
 
-from benchctl.analysis.compare import Comparison
+from benchctl.analysis.runs.compare import Comparison
 from benchctl.report.comparison.comparison import (
     arranged,
     compare_reports,

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from textual.binding import Binding, BindingType
 from textual.widget import Widget
 
-from benchctl.analysis.summary import at_point
+from benchctl.analysis.runs.summary import at_point
 from benchctl.metrics import title_of
 from benchctl.report.pivot import Pivot, pivot
 from benchctl.report.progress.goals import goals_of

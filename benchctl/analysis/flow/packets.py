@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
-from benchctl.analysis.figures import FlowFold, MetricSeries, distribution
+from benchctl.analysis.flow.figures import FlowFold, MetricSeries, distribution
 from benchctl.run.record import Figure, Figures
 
 # How many packets in a row have overtaken one. TCP takes three for a loss (RFC 4737, 5.3).

@@ -11,8 +11,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from benchctl.analysis.distributions import beta_share
-from benchctl.analysis.figures import FlowFold, MetricSeries
-from benchctl.analysis.regular import Regular, rates_of
+from benchctl.analysis.flow.figures import FlowFold, MetricSeries
+from benchctl.analysis.flow.regular import Regular, rates_of
 from benchctl.analysis.steps import FALSE_ALARMS, LEAST_LEVEL, LEAST_SERIES, Step, find_steps
 from benchctl.analysis.transform import smooth_length, transform
 from benchctl.metrics import Fold, Vocabulary

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from statistics import median
 
-from benchctl.analysis.figures import FlowFold, MetricSeries
+from benchctl.analysis.flow.figures import FlowFold, MetricSeries
 from benchctl.metrics import PROBES
 from benchctl.run.record import FlowEvent, Happening
 

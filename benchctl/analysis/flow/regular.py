@@ -7,7 +7,7 @@ from statistics import median
 
 from msgspec import Struct
 
-from benchctl.analysis.figures import FlowFold, MetricSeries
+from benchctl.analysis.flow.figures import FlowFold, MetricSeries
 from benchctl.metrics import Aspect, of_aspect
 
 # Three hours at 100 ms. Intervals of very different lengths would need more.

@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from benchctl.analysis.figures import FlowFold, MetricSeries
+from benchctl.analysis.flow.figures import FlowFold, MetricSeries
 from benchctl.run.record import Figure, Figures, HostCounters
 
 # Linux waits for an acknowledgement at least that much longer than a round trip (TCP_RTO_MIN in

@@ -11,9 +11,9 @@ from typing import Any
 
 from msgspec import Struct
 
-from benchctl.analysis.compare import Comparison, comparison_key, judge
+from benchctl.analysis.runs.compare import Comparison, comparison_key, judge
+from benchctl.analysis.runs.summary import SummaryRow
 from benchctl.analysis.steps import FALSE_ALARMS, find_steps
-from benchctl.analysis.summary import SummaryRow
 
 ERROR = 0.05
 

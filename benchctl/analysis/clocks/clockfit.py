@@ -16,10 +16,10 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-from benchctl.analysis.clocks import RECEIVE, SEND, are_apart, promised_of
-from benchctl.analysis.figures import FlowFold, distribution
-from benchctl.analysis.floor import DelayAt, floor_of
-from benchctl.analysis.levels import DelayStep, levels_of, steps_of
+from benchctl.analysis.clocks.clocks import RECEIVE, SEND, are_apart, promised_of
+from benchctl.analysis.clocks.floor import DelayAt, floor_of
+from benchctl.analysis.clocks.levels import DelayStep, levels_of, steps_of
+from benchctl.analysis.flow.figures import FlowFold, distribution
 from benchctl.analysis.statistics import quantile
 from benchctl.run.record import Figure, Figures, FlowEvent, Happening
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from benchctl.analysis.flow.rising import excess_of
 from benchctl.analysis.results import MISSED, FlowReport, TrialReport, asked_bps
-from benchctl.analysis.rising import excess_of
-from benchctl.analysis.search import Try
-from benchctl.analysis.summary import point_key
+from benchctl.analysis.runs.summary import point_key
+from benchctl.analysis.search.search import Try
 from benchctl.metrics import title_of
 from benchctl.run.condition import Condition
 from benchctl.run.planned import PlannedTrial, Search

@@ -13,8 +13,8 @@ from __future__ import annotations
 import math
 from statistics import fmean
 
-from benchctl.analysis.compare import ERROR, Comparison, welch
 from benchctl.analysis.distributions import t_two_sided
+from benchctl.analysis.runs.compare import ERROR, Comparison, welch
 
 
 def p_not_lower(one: Comparison, share: float) -> float | None:

@@ -1,6 +1,6 @@
 """Holds the figures of a flow against the laws, and says what becomes of those that break one.
 
-A figure that breaks a law (`benchctl.analysis.laws`) is marked
+A figure that breaks a law (`benchctl.analysis.flow.laws`) is marked
 (`benchctl.run.record.Figure.broken`). If another source has the figure, and with it no law is
 broken, that one takes its place: the samples, or the other end. If none has, it stays as the
 tool's, and counts nowhere.
@@ -10,7 +10,7 @@ the backend can know, such as a fault of one version of its tool, it says there,
 names the figure and the reason, and ``instead`` what the tool's other figures give for it. Both end
 in the same mark. Another source of a figure is one more entry of ``others``: its name, which
 becomes the figure's origin, and its figures. What a topology or a counter bounds is a field of
-`benchctl.analysis.laws.PathBounds`.
+`benchctl.analysis.flow.laws.PathBounds`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
-from benchctl.analysis.laws import LATE_RATIO, LATE_S, LAWS, PACKETS, Ledger, Terms
+from benchctl.analysis.flow.laws import LATE_RATIO, LATE_S, LAWS, PACKETS, Ledger, Terms
 from benchctl.metrics import Breach
 from benchctl.run.record import Figure, Figures
 from benchctl.units import format_duration

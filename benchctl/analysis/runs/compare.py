@@ -25,11 +25,11 @@ from typing import Any, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from benchctl.analysis.borrowing import Scatter, Usual, borrowed, disturbed_share, usual_of
 from benchctl.analysis.distributions import t975, t_quantile, t_two_sided
-from benchctl.analysis.families import Correction, holm
+from benchctl.analysis.runs.borrowing import Scatter, Usual, borrowed, disturbed_share, usual_of
+from benchctl.analysis.runs.families import Correction, holm
+from benchctl.analysis.runs.summary import SummaryRow, point_key
 from benchctl.analysis.statistics import variance
-from benchctl.analysis.summary import SummaryRow, point_key
 from benchctl.metrics import OF_TRIALS, Vocabulary
 
 # A verdict is wrong in at most this share of tables without a difference.

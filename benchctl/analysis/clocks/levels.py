@@ -13,7 +13,7 @@ from statistics import median
 
 from msgspec import Struct
 
-from benchctl.analysis.floor import DelayAt
+from benchctl.analysis.clocks.floor import DelayAt
 
 # Of ten packets, one rarely waits.
 PACKETS_OF_LEVEL = 10

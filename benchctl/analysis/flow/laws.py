@@ -1,7 +1,7 @@
 """Laws: what must be true of the figures of a flow, whatever tool reported them.
 
 A law is one line of `LAWS`. It binds some figures of one direction, and says in words how they
-break it: ``received 834 of 739 sent``. `benchctl.analysis.held` holds the figures of a flow against
+break it: ``received 834 of 739 sent``. `benchctl.analysis.flow.held` holds the figures of a flow against
 all of them, and says what becomes of those that break one.
 
 A law must not refuse honest data: a count that the tool rounds, an interval that ended late, ends
@@ -17,7 +17,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from benchctl.analysis.figures import DISAGREEMENT
+from benchctl.analysis.flow.figures import DISAGREEMENT
 from benchctl.run.record import Figure
 from benchctl.units import format_duration, format_rate, format_size, format_value
 

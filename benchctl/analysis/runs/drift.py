@@ -14,9 +14,9 @@ from typing import Any
 
 from msgspec import Struct
 
-from benchctl.analysis.families import holm
 from benchctl.analysis.results import TrialReport
-from benchctl.analysis.summary import point_key
+from benchctl.analysis.runs.families import holm
+from benchctl.analysis.runs.summary import point_key
 
 SIGNIFICANT = 0.05
 # With fewer pairs of repeats, no order is unlikely enough to mean anything.

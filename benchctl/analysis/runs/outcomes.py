@@ -21,11 +21,18 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from benchctl.analysis.compare import comparison_key, welch_interval
+from benchctl.analysis.clocks.levels import LEAST_LEVELS, PACKETS_OF_LEVEL
 from benchctl.analysis.distributions import t_quantile
-from benchctl.analysis.levels import LEAST_LEVELS, PACKETS_OF_LEVEL
+from benchctl.analysis.runs.compare import comparison_key, welch_interval
+from benchctl.analysis.runs.summary import (
+    Measured,
+    SummaryRow,
+    at_point,
+    is_at,
+    point_key,
+    summarize,
+)
 from benchctl.analysis.steps import LEAST_SERIES
-from benchctl.analysis.summary import Measured, SummaryRow, at_point, is_at, point_key, summarize
 from benchctl.metrics import Aspect, of_aspect
 from benchctl.run.condition import ANY_EVENT, EventRule, Relative
 from benchctl.run.planned import Expectation, Severity

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import fmean
 
-from benchctl.analysis.figures import FlowFold
-from benchctl.analysis.regular import rates_of
+from benchctl.analysis.flow.figures import FlowFold
+from benchctl.analysis.flow.regular import rates_of
 from benchctl.run.record import Figure, Figures
 
 BATCH = 5

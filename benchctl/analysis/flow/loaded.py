@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from statistics import median
 from typing import NamedTuple
 
-from benchctl.analysis.figures import FlowFold, distribution
+from benchctl.analysis.flow.figures import FlowFold, distribution
 from benchctl.run.record import Figures
 
 # Fewer probes of a phase are no distribution.

@@ -1,7 +1,7 @@
 """What limited a flow: the bounds on its rate, and the one that its counters and theory point to.
 
 The window bound is W / RTT (RFC 6349, section 3.3.1). Loss bounds Reno, as
-`benchctl.analysis.losses` says. What is far beyond a bound is not limited by it. The kernel's own
+`benchctl.analysis.flow.losses` says. What is far beyond a bound is not limited by it. The kernel's own
 account of the sender's time is that of tcp_info (net/ipv4/tcp.c, tcp_chrono).
 Where the packets of a flow were recorded, what its senders waited for (`benchctl.packets.waiting`)
 takes the place of that account.
@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from msgspec import Struct
 
-from benchctl.analysis.losses import MODEL, mathis_bps, padhye_bps
+from benchctl.analysis.flow.losses import MODEL, mathis_bps, padhye_bps
 from benchctl.analysis.results import asked_bps, protocol_of
 from benchctl.metrics import Aspect, Direction, of_aspect
 from benchctl.run.record import RecordedFlow

@@ -8,10 +8,10 @@ from typing import Any
 from msgspec import Struct
 
 from benchctl.analysis.results import TrialReport
-from benchctl.analysis.search import SearchFinding, SearchOutcome, finding
+from benchctl.analysis.runs.summary import SummaryRow, point_key
+from benchctl.analysis.search.search import SearchFinding, SearchOutcome, finding
+from benchctl.analysis.search.tries import expected_bps, search_key, try_of
 from benchctl.analysis.statistics import spread
-from benchctl.analysis.summary import SummaryRow, point_key
-from benchctl.analysis.tries import expected_bps, search_key, try_of
 from benchctl.run.planned import Search
 
 FOUND_RATE = "found_rate_bps"

@@ -1,0 +1,1 @@
+"""What one-way delays show of the clocks of the two ends."""

@@ -1,0 +1,1 @@
+"""The samples of one flow: its figures, events, limits and laws."""

@@ -1,0 +1,1 @@
+"""Repeats, points and runs: summaries, comparisons, expectations, trends."""

@@ -1,0 +1,1 @@
+"""Searching for the highest rate at which a condition holds."""
