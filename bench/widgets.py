@@ -22,11 +22,11 @@ from textual.widgets import DataTable, Digits, Footer, OptionList, Sparkline, Ta
 from textual.widgets.option_list import Option
 
 from benchctl.tui import themes
-from benchctl.tui.draw.columns import Column
-from benchctl.tui.draw.flowlist import spark
-from benchctl.tui.draw.plot import BRAILLE
-from benchctl.tui.draw.spans import Span
-from benchctl.tui.draw.tiles import Tile
+from benchctl.tui.draw.plot.plot import BRAILLE
+from benchctl.tui.draw.text.columns import Column
+from benchctl.tui.draw.text.spans import Span
+from benchctl.tui.draw.views.flowlist import spark
+from benchctl.tui.draw.views.tiles import Tile
 from benchctl.tui.widgets.bars import KeyBar
 from benchctl.tui.widgets.chartview import Tiles
 from benchctl.tui.widgets.table import Table

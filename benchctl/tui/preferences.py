@@ -9,7 +9,7 @@ from msgspec import Struct
 from benchctl.errors import ProfileError, UsageError, nearest
 from benchctl.settings import UserSettings
 from benchctl.toml.source import Key
-from benchctl.tui.draw.glyphs import ASCII, BRAILLE, CONSOLE, SETS, Glyphs
+from benchctl.tui.draw.text.glyphs import ASCII, BRAILLE, CONSOLE, SETS, Glyphs
 
 
 class Preferences(Struct, frozen=True):

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from benchctl.tui.draw.charts import Choice, compose
-from benchctl.tui.draw.spans import to_text
+from benchctl.tui.draw.plot.charts import Choice, compose
+from benchctl.tui.draw.text.spans import to_text
 from benchctl.tui.model.feed import Feed
 from benchctl.tui.model.zoom import View
 

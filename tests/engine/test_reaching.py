@@ -13,8 +13,8 @@ from benchctl.profile.load import load_profile
 from benchctl.profile.places import check_destination, host_in
 from benchctl.run.codec import from_json, to_json
 from benchctl.run.planned import Host, Outside, Reach, Way
-from benchctl.tui.draw.plantext import plan_lines
-from benchctl.tui.draw.spans import to_text
+from benchctl.tui.draw.text.plantext import plan_lines
+from benchctl.tui.draw.text.spans import to_text
 
 FLOW = """\
 [flows.main]

@@ -32,8 +32,8 @@ from benchctl.report.page.pictures import pictures_of
 from benchctl.report.report import read_report
 from benchctl.report.traced import TracedWay, traces_of
 from benchctl.store.read import Reader
-from benchctl.tui.draw.figure import figure_lines
-from benchctl.tui.draw.spans import to_text
+from benchctl.tui.draw.plot.figure import figure_lines
+from benchctl.tui.draw.text.spans import to_text
 
 
 def wanted(*y, **how):

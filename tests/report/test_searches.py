@@ -16,7 +16,7 @@ from benchctl.report.report import report_of
 from benchctl.report.text.searches import detection, search_table
 from benchctl.run.planned import Settings
 from benchctl.run.status import Status
-from benchctl.tui.draw.heat import Arrangement, SummaryTable
+from benchctl.tui.draw.plot.heat import Arrangement, SummaryTable
 
 PATHS = {"near": 29.15e6, "far": 400e6, "wide": 5e9, "none": 0.5e6}
 

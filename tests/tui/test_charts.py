@@ -12,8 +12,8 @@ from msgspec.structs import replace
 from benchctl.metrics import Vocabulary
 from benchctl.report.timeline.traces import ALL, TimeWindow, Traces
 from benchctl.store.bulk import SeriesSource
-from benchctl.tui.draw.charts import Choice, compose, rescaled
-from benchctl.tui.draw.spans import to_text
+from benchctl.tui.draw.plot.charts import Choice, compose, rescaled
+from benchctl.tui.draw.text.spans import to_text
 from benchctl.tui.model.zoom import View
 
 FLOWS = tuple(f"h{n}-h{n + 4}" for n in range(1, 9))

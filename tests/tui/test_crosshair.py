@@ -15,10 +15,10 @@ from tui.made_runs import whole_run
 from tui.test_charts import FLOWS, VIEW, steady, traces_of
 
 from benchctl.store.read import Reader
-from benchctl.tui.draw.charts import Choice, charts_of, compose
-from benchctl.tui.draw.crosshair import LEFT, NO_SAMPLE, crossed, plot_frames
-from benchctl.tui.draw.glyphs import SETS
-from benchctl.tui.draw.spans import to_text
+from benchctl.tui.draw.plot.charts import Choice, charts_of, compose
+from benchctl.tui.draw.plot.crosshair import LEFT, NO_SAMPLE, crossed, plot_frames
+from benchctl.tui.draw.text.glyphs import SETS
+from benchctl.tui.draw.text.spans import to_text
 from benchctl.tui.widgets import chartview
 from benchctl.tui.widgets.chartview import ChartView
 from benchctl.units import format_value

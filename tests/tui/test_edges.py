@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchctl.tui.draw.edges import Beyond, edge_row, event_row
+from benchctl.tui.draw.plot.edges import Beyond, edge_row, event_row
 
 
 def row(*found, width=40):

@@ -11,11 +11,11 @@ from tui.made_runs import whole_run
 from tui.test_charts import FLOWS, VIEW, marks, traces_of
 
 from benchctl.report.timeline.traces import ALL
-from benchctl.tui.draw.charts import Choice
-from benchctl.tui.draw.columns import see
-from benchctl.tui.draw.flowlist import list_flows, spark
-from benchctl.tui.draw.glyphs import ASCII, BRAILLE
-from benchctl.tui.draw.spans import to_text
+from benchctl.tui.draw.plot.charts import Choice
+from benchctl.tui.draw.text.columns import see
+from benchctl.tui.draw.text.glyphs import ASCII, BRAILLE
+from benchctl.tui.draw.text.spans import to_text
+from benchctl.tui.draw.views.flowlist import list_flows, spark
 
 BARS = BRAILLE.bars
 

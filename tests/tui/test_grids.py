@@ -12,7 +12,7 @@ from tui.made_runs import BEGIN, MadeRun, plan_flow
 from benchctl.run.planned import PlannedRun, PlannedTrial, Settings
 from benchctl.run.record import Figure
 from benchctl.store.record import Recorder, create_run
-from benchctl.tui.draw.sorting import value_of
+from benchctl.tui.draw.text.sorting import value_of
 
 RTT = "RTT of ping (round-trip)"
 NUMBERED = [f"latency_{number}_s" for number in range(30)]

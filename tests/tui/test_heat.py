@@ -4,7 +4,7 @@ from tui.made_runs import whole_run
 
 from benchctl.report.report import read_report
 from benchctl.store.read import Reader
-from benchctl.tui.draw.heat import (
+from benchctl.tui.draw.plot.heat import (
     NO_CELL,
     STEPS,
     Arrangement,

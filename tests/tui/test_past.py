@@ -10,9 +10,9 @@ from benchctl.report.report import read_report
 from benchctl.store.bulk import Bulk, FlowRow
 from benchctl.store.manage import delete_run, set_tags
 from benchctl.store.read import Reader
-from benchctl.tui.draw.columns import see
-from benchctl.tui.draw.runs import about_run, run_columns, run_row
-from benchctl.tui.draw.spans import to_text
+from benchctl.tui.draw.text.columns import see
+from benchctl.tui.draw.text.spans import to_text
+from benchctl.tui.draw.views.runs import about_run, run_columns, run_row
 from benchctl.tui.model.past import key_figure, past_of
 from benchctl.tui.screens.pastrows import PastReader
 

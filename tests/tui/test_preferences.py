@@ -7,7 +7,7 @@ import pytest
 
 from benchctl.errors import ProfileError
 from benchctl.settings import UserSettings
-from benchctl.tui.draw.glyphs import ASCII, BLOCKS, BRAILLE, CONSOLE
+from benchctl.tui.draw.text.glyphs import ASCII, BLOCKS, BRAILLE, CONSOLE
 from benchctl.tui.keys import all_bindings
 from benchctl.tui.preferences import Preferences, glyphs_of, preferences_of
 

@@ -5,9 +5,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from benchctl.report.timeline.series import Range
-from benchctl.tui.draw.ranges import bounds_of, panned, zoomed
-from benchctl.tui.draw.scale import axis_for
-from benchctl.tui.draw.strip import strip_of
+from benchctl.tui.draw.axes.ranges import bounds_of, panned, zoomed
+from benchctl.tui.draw.axes.scale import axis_for
+from benchctl.tui.draw.axes.strip import strip_of
 
 VALUES = st.floats(-1e9, 1e9)
 LINES = st.lists(st.lists(VALUES, min_size=1, max_size=60), min_size=1, max_size=4)

@@ -10,9 +10,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from benchctl import units
-from benchctl.tui.draw.linear import LABEL_WIDTH
-from benchctl.tui.draw.scale import axis_for
-from benchctl.tui.draw.times import time_axis, time_label
+from benchctl.tui.draw.axes.linear import LABEL_WIDTH
+from benchctl.tui.draw.axes.scale import axis_for
+from benchctl.tui.draw.axes.times import time_axis, time_label
 from benchctl.units import scale_of
 
 NUMBERS = st.floats(-1e12, 1e12).filter(lambda x: x == 0 or abs(x) > 1e-9)

@@ -12,11 +12,11 @@ from tui.test_charts import FLOWS, traces_of
 from benchctl.analysis.flow.counted import Counted
 from benchctl.report.figures.figure import PictureKind
 from benchctl.report.timeline.traces import ALL
-from benchctl.tui.draw.charts import Choice, no_samples, spread_metrics
-from benchctl.tui.draw.glyphs import ASCII
-from benchctl.tui.draw.percentiles import HEADS
-from benchctl.tui.draw.shares import draw_shares, rescaled_shares
-from benchctl.tui.draw.spans import to_text
+from benchctl.tui.draw.plot.charts import Choice, no_samples, spread_metrics
+from benchctl.tui.draw.plot.shares import draw_shares, rescaled_shares
+from benchctl.tui.draw.text.glyphs import ASCII
+from benchctl.tui.draw.text.percentiles import HEADS
+from benchctl.tui.draw.text.spans import to_text
 
 CDF = Choice(shape=PictureKind.CDF)
 HISTOGRAM = Choice(shape=PictureKind.HISTOGRAM)

@@ -10,8 +10,8 @@ from benchctl.analysis.flow.figures import FlowFold
 from benchctl.metrics import Sample
 from benchctl.run.record import Figure
 from benchctl.store.read import Reader
-from benchctl.tui.draw import status
-from benchctl.tui.draw.spans import to_text
+from benchctl.tui.draw.text.spans import to_text
+from benchctl.tui.draw.views import status
 from benchctl.tui.model.feed import Feed
 from benchctl.tui.model.playhead import Playhead
 

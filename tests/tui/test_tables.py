@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tui.driving import Clock, drive, notices, open_page, open_replay, press, shown
 
 from benchctl.tui.app import BenchApp
-from benchctl.tui.draw.sorting import in_order, value_of
+from benchctl.tui.draw.text.sorting import in_order, value_of
 from benchctl.tui.registry import SCREENS
 from benchctl.tui.screens.tables import TablesScreen
 from benchctl.tui.widgets.flowpicker import FlowPicker

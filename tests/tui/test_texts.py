@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchctl.metrics import Vocabulary, title_of
-from benchctl.tui.draw.charts import Choice, compose
-from benchctl.tui.draw.columns import Column, widths
-from benchctl.tui.draw.spans import Span, crop, fit, state, to_text, wrap
-from benchctl.tui.draw.spread import draw_spread
-from benchctl.tui.draw.tiles import Tile, lay_out_tiles
+from benchctl.tui.draw.plot.charts import Choice, compose
+from benchctl.tui.draw.plot.spread import draw_spread
+from benchctl.tui.draw.text.columns import Column, widths
+from benchctl.tui.draw.text.spans import Span, crop, fit, state, to_text, wrap
+from benchctl.tui.draw.views.tiles import Tile, lay_out_tiles
 from benchctl.tui.model.zoom import View
 from benchctl.tui.screens.modals import key_lines
 from benchctl.tui.widgets.scrolled import Scrolled

@@ -11,8 +11,8 @@ from benchctl.report.text.detail import read_details
 from benchctl.run.record import Figure, FlowEvent, Happening, TracedHop
 from benchctl.store.locks import Liveness
 from benchctl.store.read import Reader
-from benchctl.tui.draw.spans import to_text
-from benchctl.tui.draw.trialtext import trial_lines
+from benchctl.tui.draw.text.spans import to_text
+from benchctl.tui.draw.text.trialtext import trial_lines
 from benchctl.tui.screens.detail import TrialWindow
 
 

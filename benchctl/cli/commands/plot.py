@@ -208,7 +208,7 @@ def _form_of(output: Path | None, *, many: bool) -> FormName:
 def _print(figures: Iterable[Picture]) -> None:
     from benchctl.cli.shared.colour import painted
     from benchctl.settings import settings
-    from benchctl.tui.draw.figure import figure_lines
+    from benchctl.tui.draw.plot.figure import figure_lines
     from benchctl.tui.preferences import glyphs_of
 
     glyphs = glyphs_of(settings(), sys.stdout.encoding, os.environ.get("TERM", ""))

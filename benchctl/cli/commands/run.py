@@ -75,8 +75,8 @@ def run(
     from benchctl.engine.runner.launch import check_free, free_host
     from benchctl.report.output.output import Output
     from benchctl.store.manage import read_tags
-    from benchctl.tui.draw.plantext import traffic_lines
-    from benchctl.tui.draw.spans import to_text
+    from benchctl.tui.draw.text.plantext import traffic_lines
+    from benchctl.tui.draw.text.spans import to_text
     from benchctl.visible import visible
 
     keep_log(log, as_json=log_json, verbose=verbose)

@@ -68,7 +68,7 @@ class _ConsoleText(io.TextIOWrapper):
     """A text file in the characters of the Linux console."""
 
     def write(self, text: str) -> int:
-        from benchctl.tui.draw.glyphs import CONSOLE  # which few need
+        from benchctl.tui.draw.text.glyphs import CONSOLE  # which few need
 
         super().write(CONSOLE.plain(text))
         return len(text)

@@ -24,10 +24,10 @@ from benchctl.report.report import Report, read_report
 from benchctl.report.text.routes import route_differences
 from benchctl.run.record import Run
 from benchctl.store.read import Reader
-from benchctl.tui.draw.columns import Cells, widths
-from benchctl.tui.draw.spans import Line, Span
-from benchctl.tui.draw.spread import HIGH, LOW, MEAN, POINT, draw_spread
-from benchctl.tui.draw.verdicts import NOT_VALID, SEEN, described, tally, verdict_of
+from benchctl.tui.draw.plot.spread import HIGH, LOW, MEAN, POINT, draw_spread
+from benchctl.tui.draw.text.columns import Cells, widths
+from benchctl.tui.draw.text.spans import Line, Span
+from benchctl.tui.draw.views.verdicts import NOT_VALID, SEEN, described, tally, verdict_of
 from benchctl.tui.meanings import AFTER, BEFORE, ONLY
 from benchctl.tui.screens.page import ReportPage, Surroundings
 from benchctl.tui.widgets.scrolled import Scrolled

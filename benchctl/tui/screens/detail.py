@@ -12,8 +12,8 @@ from textual.containers import Vertical
 from benchctl.errors import StoreError
 from benchctl.report.text.detail import read_details
 from benchctl.store.read import Reader
-from benchctl.tui.draw.spans import Span
-from benchctl.tui.draw.trialtext import trial_lines
+from benchctl.tui.draw.text.spans import Span
+from benchctl.tui.draw.text.trialtext import trial_lines
 from benchctl.tui.meanings import AFTER, BEFORE
 from benchctl.tui.screens.modals import Dialog, hints
 from benchctl.tui.screens.page import TICK_S, trouble

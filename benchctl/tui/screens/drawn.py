@@ -14,8 +14,8 @@ from benchctl.engine.checks.machine import HealthFinding, examine
 from benchctl.engine.prepare.planning import Planned, planned
 from benchctl.errors import BenchctlError
 from benchctl.profile.find import shipped_topologies
-from benchctl.tui.draw.plantext import plan_lines
-from benchctl.tui.draw.spans import Line, Span
+from benchctl.tui.draw.text.plantext import plan_lines
+from benchctl.tui.draw.text.spans import Line, Span
 from benchctl.tui.model.choices import Choices, Settable, choices_of
 
 

@@ -14,10 +14,10 @@ from benchctl.run.record import BASELINE
 from benchctl.store.locks import Liveness
 from benchctl.store.manage import delete_run, read_tags, set_baseline, set_tags
 from benchctl.store.read import Reader
-from benchctl.tui.draw.columns import Cells
-from benchctl.tui.draw.heat import INVALID
-from benchctl.tui.draw.runs import about_run
-from benchctl.tui.draw.spans import Span
+from benchctl.tui.draw.plot.heat import INVALID
+from benchctl.tui.draw.text.columns import Cells
+from benchctl.tui.draw.text.spans import Span
+from benchctl.tui.draw.views.runs import about_run
 from benchctl.tui.model.past import Past
 from benchctl.tui.screens.modals import Ask, Prompt
 from benchctl.tui.screens.page import ReportPage, Surroundings

@@ -12,10 +12,10 @@ from textual.containers import Container
 from textual.widget import Widget
 
 from benchctl.report.progress.goals import has_goals
-from benchctl.tui.draw import status
-from benchctl.tui.draw.columns import widths
-from benchctl.tui.draw.goals import goal_columns, goal_row
-from benchctl.tui.draw.spans import Line, Span
+from benchctl.tui.draw.text.columns import widths
+from benchctl.tui.draw.text.spans import Line, Span
+from benchctl.tui.draw.views import status
+from benchctl.tui.draw.views.goals import goal_columns, goal_row
 from benchctl.tui.model.results import Results
 from benchctl.tui.screens.page import Surroundings
 from benchctl.tui.screens.plots import PlotPage

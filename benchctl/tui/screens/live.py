@@ -16,12 +16,12 @@ from textual.widget import Widget
 from benchctl.errors import StoreError
 from benchctl.metrics import title_of
 from benchctl.report.progress.goals import has_goals
-from benchctl.tui.draw import status
-from benchctl.tui.draw.charts import SIGNS, UNKNOWN, Choice
-from benchctl.tui.draw.flowlist import list_flows
-from benchctl.tui.draw.goals import goal_notes
-from benchctl.tui.draw.hostlines import host_lines
-from benchctl.tui.draw.spans import Span
+from benchctl.tui.draw.plot.charts import SIGNS, UNKNOWN, Choice
+from benchctl.tui.draw.text.hostlines import host_lines
+from benchctl.tui.draw.text.spans import Span
+from benchctl.tui.draw.views import status
+from benchctl.tui.draw.views.flowlist import list_flows
+from benchctl.tui.draw.views.goals import goal_notes
 from benchctl.tui.meanings import AFTER, BEFORE, LISTED, VIEW
 from benchctl.tui.model.feed import Feed
 from benchctl.tui.model.playhead import Playhead

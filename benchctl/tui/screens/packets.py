@@ -25,9 +25,9 @@ from benchctl.report.figures.segments import FLIGHT, RATE, RTT, SEQUENCE
 from benchctl.report.report import Report, read_report
 from benchctl.report.traced import KEYS, TracedWay, chosen_of, traces_of
 from benchctl.store.read import Reader
-from benchctl.tui.draw.figure import figure_lines
-from benchctl.tui.draw.glyphs import Glyphs
-from benchctl.tui.draw.spans import Line, Span, wrap
+from benchctl.tui.draw.plot.figure import figure_lines
+from benchctl.tui.draw.text.glyphs import Glyphs
+from benchctl.tui.draw.text.spans import Line, Span, wrap
 from benchctl.tui.screens.modals import Dialog
 from benchctl.tui.screens.pick import PickFrom
 from benchctl.tui.widgets.painted import Painted

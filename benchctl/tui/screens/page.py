@@ -18,8 +18,8 @@ from textual.widget import Widget
 
 from benchctl.errors import BenchctlError, GoneError, StoreError
 from benchctl.store.read import Reader
-from benchctl.tui.draw.glyphs import BRAILLE, Glyphs
-from benchctl.tui.draw.spans import Span
+from benchctl.tui.draw.text.glyphs import BRAILLE, Glyphs
+from benchctl.tui.draw.text.spans import Span
 from benchctl.tui.screens.tables import TablesScreen
 from benchctl.tui.widgets.bars import KeyBar, TitleBar
 from benchctl.tui.widgets.notes import Notes

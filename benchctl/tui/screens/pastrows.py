@@ -13,8 +13,8 @@ from typing import NamedTuple
 from benchctl.run.record import Run
 from benchctl.store.bulk import Bulk
 from benchctl.store.read import Reader, RunStamp
-from benchctl.tui.draw.columns import Cells, Column
-from benchctl.tui.draw.runs import run_columns, run_row
+from benchctl.tui.draw.text.columns import Cells, Column
+from benchctl.tui.draw.views.runs import run_columns, run_row
 from benchctl.tui.model.past import KeyFigure, Past, key_figure, past_of
 
 # More than a screen has, and as many as are read within a twentieth of a second.

@@ -20,8 +20,8 @@ from benchctl.hosts.local.priority import at_full_priority
 from benchctl.interrupts import held
 from benchctl.profile.find import NO_LAB, packaged_profiles
 from benchctl.store.read import Reader
-from benchctl.tui.draw.columns import Column
-from benchctl.tui.draw.spans import Span
+from benchctl.tui.draw.text.columns import Column
+from benchctl.tui.draw.text.spans import Span
 from benchctl.tui.meanings import NEXT, RUN
 from benchctl.tui.model.choices import Choices, Settable
 from benchctl.tui.screens.modals import Ask, Prompt

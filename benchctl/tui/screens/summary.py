@@ -23,10 +23,10 @@ from benchctl.report.text.limiting import limit_table
 from benchctl.report.text.searches import unanswered
 from benchctl.run.status import Status
 from benchctl.store.read import Reader
-from benchctl.tui.draw.columns import widths
-from benchctl.tui.draw.goals import goal_columns, goal_row, goal_tally
-from benchctl.tui.draw.heat import INVALID, STEPS, Arrangement, SummaryTable
-from benchctl.tui.draw.spans import Line, Span, state
+from benchctl.tui.draw.plot.heat import INVALID, STEPS, Arrangement, SummaryTable
+from benchctl.tui.draw.text.columns import widths
+from benchctl.tui.draw.text.spans import Line, Span, state
+from benchctl.tui.draw.views.goals import goal_columns, goal_row, goal_tally
 from benchctl.tui.meanings import LISTED, NEXT, PACKETS, PREVIOUS, VIEW
 from benchctl.tui.screens.facts import FactsWindow
 from benchctl.tui.screens.page import ReportPage, Surroundings

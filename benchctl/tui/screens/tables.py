@@ -12,7 +12,7 @@ from typing import ClassVar
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
 
-from benchctl.tui.draw.written import FORMS, as_row, as_rows
+from benchctl.tui.draw.text.written import FORMS, as_row, as_rows
 from benchctl.tui.pictures import svg_of, text_of
 from benchctl.tui.screens.pick import PickFrom
 from benchctl.tui.widgets.filterline import FilterLine

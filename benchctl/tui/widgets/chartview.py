@@ -15,7 +15,7 @@ from textual.timer import Timer
 
 from benchctl.report.figures.figure import PictureKind
 from benchctl.report.timeline.traces import Traces
-from benchctl.tui.draw.charts import (
+from benchctl.tui.draw.plot.charts import (
     Choice,
     Expected,
     SamplesOf,
@@ -24,10 +24,10 @@ from benchctl.tui.draw.charts import (
     no_samples,
     rescaled,
 )
-from benchctl.tui.draw.crosshair import LEFT, PlotFrames, crossed, plot_frames, values_at
-from benchctl.tui.draw.plot import MARGIN
-from benchctl.tui.draw.spans import Line
-from benchctl.tui.draw.tiles import TALL, Tile, lay_out_tiles
+from benchctl.tui.draw.plot.crosshair import LEFT, PlotFrames, crossed, plot_frames, values_at
+from benchctl.tui.draw.plot.plot import MARGIN
+from benchctl.tui.draw.text.spans import Line
+from benchctl.tui.draw.views.tiles import TALL, Tile, lay_out_tiles
 from benchctl.tui.model.zoom import View
 from benchctl.tui.timers import once
 from benchctl.tui.widgets.painted import Painted
@@ -100,7 +100,7 @@ class ChartView(Painted):
             return self._choice
         size = (self.size.width, self.size.height)
         if self._choice.shape is not PictureKind.TIME:
-            from benchctl.tui.draw.shares import rescaled_shares
+            from benchctl.tui.draw.plot.shares import rescaled_shares
 
             of, width = self._samples_of, self.size.width
             return rescaled_shares(self._traces, self._choice, of, width, how, steps)
@@ -121,7 +121,7 @@ class ChartView(Painted):
     def _plots(self, width: int, height: int) -> Sequence[Line]:
         traces, choice, of = self._traces, self._choice, self._samples_of
         if traces is not None and choice.shape is not PictureKind.TIME:
-            from benchctl.tui.draw.shares import draw_shares
+            from benchctl.tui.draw.plot.shares import draw_shares
 
             return draw_shares(traces, choice, of, width, height)
         return compose(traces, choice, self.view, width, height, self._expected, of)

@@ -7,8 +7,8 @@ from typing import ClassVar
 from textual.binding import Binding, BindingType
 from textual.message import Message
 
-from benchctl.tui.draw.charts import Choice
-from benchctl.tui.draw.flowlist import FlowList
+from benchctl.tui.draw.plot.charts import Choice
+from benchctl.tui.draw.views.flowlist import FlowList
 from benchctl.tui.meanings import ONLY
 from benchctl.tui.widgets.table import Table
 

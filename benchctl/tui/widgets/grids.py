@@ -9,9 +9,9 @@ from textual import events
 from textual.containers import Container
 from textual.content import Content
 
-from benchctl.tui.draw.columns import GAP, Sight
-from benchctl.tui.draw.heat import Grid
-from benchctl.tui.draw.spans import Line, Span
+from benchctl.tui.draw.plot.heat import Grid
+from benchctl.tui.draw.text.columns import GAP, Sight
+from benchctl.tui.draw.text.spans import Line, Span
 from benchctl.tui.widgets.table import Listing, Table
 
 # Between two grids side by side.

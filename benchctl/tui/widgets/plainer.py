@@ -6,7 +6,7 @@ from rich.segment import Segment
 from textual.color import Color
 from textual.filter import LineFilter
 
-from benchctl.tui.draw.glyphs import Glyphs
+from benchctl.tui.draw.text.glyphs import Glyphs
 
 
 class Plainer(LineFilter):

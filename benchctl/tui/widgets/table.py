@@ -20,10 +20,10 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 
 from benchctl.report.pivot import Pivot
-from benchctl.tui.draw.columns import CHOSEN, Cells, Column, Sight, see
-from benchctl.tui.draw.heat import STEPS
-from benchctl.tui.draw.sorting import in_order
-from benchctl.tui.draw.spans import PLAIN, Line, Span, crop
+from benchctl.tui.draw.plot.heat import STEPS
+from benchctl.tui.draw.text.columns import CHOSEN, Cells, Column, Sight, see
+from benchctl.tui.draw.text.sorting import in_order
+from benchctl.tui.draw.text.spans import PLAIN, Line, Span, crop
 from benchctl.tui.widgets.painted import Scrolling
 
 # Rows that change several times a second are arranged anew for at most this share of the time.

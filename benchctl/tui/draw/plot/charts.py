@@ -15,10 +15,10 @@ from benchctl.metrics import Aspect, Direction, Fold, of_aspect, title_of
 from benchctl.report.figures.figure import PictureKind
 from benchctl.report.timeline.series import Series
 from benchctl.report.timeline.traces import ALL, LineKey, Traces
-from benchctl.tui.draw.axis import PlotAxis
-from benchctl.tui.draw.glyphs import BRAILLE, Glyphs
-from benchctl.tui.draw.percentiles import percentiles
-from benchctl.tui.draw.plot import (
+from benchctl.tui.draw.axes.axis import PlotAxis
+from benchctl.tui.draw.axes.ranges import Bounds, panned, zoomed
+from benchctl.tui.draw.axes.times import round_time, time_label
+from benchctl.tui.draw.plot.plot import (
     MARGIN,
     Curve,
     Plot,
@@ -28,9 +28,9 @@ from benchctl.tui.draw.plot import (
     letter,
     role_of,
 )
-from benchctl.tui.draw.ranges import Bounds, panned, zoomed
-from benchctl.tui.draw.spans import Line, Span, crop
-from benchctl.tui.draw.times import round_time, time_label
+from benchctl.tui.draw.text.glyphs import BRAILLE, Glyphs
+from benchctl.tui.draw.text.percentiles import percentiles
+from benchctl.tui.draw.text.spans import Line, Span, crop
 from benchctl.tui.model.zoom import View
 from benchctl.units import format_value
 

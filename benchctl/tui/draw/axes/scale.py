@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from benchctl.tui.draw.axis import PlotAxis
-from benchctl.tui.draw.linear import linear_axes
-from benchctl.tui.draw.logarithmic import logarithmic_axes
+from benchctl.tui.draw.axes.axis import PlotAxis
+from benchctl.tui.draw.axes.linear import linear_axes
+from benchctl.tui.draw.axes.logarithmic import logarithmic_axes
 
 # Cells between two ticks of a vertical axis, at least.
 APART = 2

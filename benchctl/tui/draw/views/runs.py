@@ -9,10 +9,10 @@ from benchctl.analysis.runs.compare import Verdict
 from benchctl.report.comparison.comparison import relative, signed
 from benchctl.report.pivot import with_interval
 from benchctl.run.record import BASELINE
-from benchctl.tui.draw.columns import Cells, Column
-from benchctl.tui.draw.heat import INVALID
-from benchctl.tui.draw.spans import PLAIN, Line, Span, state
-from benchctl.tui.draw.verdicts import (
+from benchctl.tui.draw.plot.heat import INVALID
+from benchctl.tui.draw.text.columns import Cells, Column
+from benchctl.tui.draw.text.spans import PLAIN, Line, Span, state
+from benchctl.tui.draw.views.verdicts import (
     GLYPHS,
     NOT_KEPT_UP,
     SEEN,

@@ -24,8 +24,8 @@ from benchctl.report.text.limiting import limit_text, limits_of
 from benchctl.report.text.routes import hop_table
 from benchctl.run.planned import PlannedFlow
 from benchctl.run.record import Figure, HookOutcome, Note, Run, Trial
-from benchctl.tui.draw.hostlines import clock_line
-from benchctl.tui.draw.spans import PLAIN, Line, Span, state
+from benchctl.tui.draw.text.hostlines import clock_line
+from benchctl.tui.draw.text.spans import PLAIN, Line, Span, state
 from benchctl.units import format_duration, format_value
 
 

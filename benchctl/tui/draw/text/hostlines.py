@@ -8,7 +8,7 @@ from benchctl.report.text.detail import flat
 from benchctl.run.planned import LOCAL
 from benchctl.run.record import ClockReading, Run
 from benchctl.run.status import Status
-from benchctl.tui.draw.spans import Line, Span
+from benchctl.tui.draw.text.spans import Line, Span
 from benchctl.units import format_duration
 
 

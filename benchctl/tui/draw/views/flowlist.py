@@ -18,13 +18,13 @@ from benchctl.metrics import Fold, title_of
 from benchctl.report.figures.figure import PictureKind
 from benchctl.report.timeline.series import NOW_S, Series
 from benchctl.report.timeline.traces import ALL, LineKey, Traces
-from benchctl.tui.draw.charts import Choice, Pick, SamplesOf, mark_of, no_samples
-from benchctl.tui.draw.columns import GAP, Cells, Column, FreeText, widths
-from benchctl.tui.draw.field import hole_after
-from benchctl.tui.draw.percentiles import HEADS, told
-from benchctl.tui.draw.plot import role_of
-from benchctl.tui.draw.ranges import GAIN, NOISE
-from benchctl.tui.draw.spans import Span, shorten
+from benchctl.tui.draw.axes.ranges import GAIN, NOISE
+from benchctl.tui.draw.plot.charts import Choice, Pick, SamplesOf, mark_of, no_samples
+from benchctl.tui.draw.plot.field import hole_after
+from benchctl.tui.draw.plot.plot import role_of
+from benchctl.tui.draw.text.columns import GAP, Cells, Column, FreeText, widths
+from benchctl.tui.draw.text.percentiles import HEADS, told
+from benchctl.tui.draw.text.spans import Span, shorten
 from benchctl.tui.model.zoom import View
 from benchctl.units import format_value
 from benchctl.visible import width_of

@@ -8,8 +8,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from benchctl.tui.draw.axis import PlotAxis
-from benchctl.tui.draw.strip import Strip
+from benchctl.tui.draw.axes.axis import PlotAxis
+from benchctl.tui.draw.axes.strip import Strip
 
 Bounds = tuple[float, float]
 """The least and the greatest value to show."""

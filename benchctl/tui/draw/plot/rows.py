@@ -6,11 +6,11 @@ import math
 from collections.abc import Iterator, Mapping
 
 from benchctl.report.figures.figure import Box, LineRole, Panel, Picture, PictureLine
-from benchctl.tui.draw.heat import INVALID, NOTHING, STEPS
-from benchctl.tui.draw.plot import role_of
-from benchctl.tui.draw.scale import axis_for
-from benchctl.tui.draw.spans import HEATS, Span, crop, shorten
-from benchctl.tui.draw.spans import Line as Text
+from benchctl.tui.draw.axes.scale import axis_for
+from benchctl.tui.draw.plot.heat import INVALID, NOTHING, STEPS
+from benchctl.tui.draw.plot.plot import role_of
+from benchctl.tui.draw.text.spans import HEATS, Span, crop, shorten
+from benchctl.tui.draw.text.spans import Line as Text
 from benchctl.units import format_mean, format_value
 
 _EIGHTHS = " ▏▎▍▌▋▊▉█"

@@ -15,8 +15,8 @@ from benchctl.analysis.search.found import FOUND_RATE
 from benchctl.metrics import title_of
 from benchctl.report.pivot import with_interval
 from benchctl.report.report import Report, without_figures
-from benchctl.tui.draw.columns import Column, widths
-from benchctl.tui.draw.spans import HEATS, Span
+from benchctl.tui.draw.text.columns import Column, widths
+from benchctl.tui.draw.text.spans import HEATS, Span
 from benchctl.units import format_value, parse_rate
 
 # The steps of heat: a character shows each, besides the colour.

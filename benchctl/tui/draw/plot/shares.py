@@ -15,8 +15,10 @@ from benchctl.metrics import title_of
 from benchctl.report.figures.distributions import shape_of
 from benchctl.report.figures.figure import Axis, Picture, PictureLine
 from benchctl.report.timeline.traces import LineKey, Traces
-from benchctl.tui.draw.axis import PlotAxis
-from benchctl.tui.draw.charts import (
+from benchctl.tui.draw.axes.axis import PlotAxis
+from benchctl.tui.draw.axes.ranges import Bounds
+from benchctl.tui.draw.axes.scale import axis_for
+from benchctl.tui.draw.plot.charts import (
     LEAST_HEIGHT,
     Choice,
     SamplesOf,
@@ -25,13 +27,11 @@ from benchctl.tui.draw.charts import (
     name_of,
     with_part,
 )
-from benchctl.tui.draw.columns import see, widths
-from benchctl.tui.draw.figure import APART, curves
-from benchctl.tui.draw.percentiles import HEADS, told
-from benchctl.tui.draw.plot import MARGIN, role_of
-from benchctl.tui.draw.ranges import Bounds
-from benchctl.tui.draw.scale import axis_for
-from benchctl.tui.draw.spans import Line, Span, crop
+from benchctl.tui.draw.plot.figure import APART, curves
+from benchctl.tui.draw.plot.plot import MARGIN, role_of
+from benchctl.tui.draw.text.columns import see, widths
+from benchctl.tui.draw.text.percentiles import HEADS, told
+from benchctl.tui.draw.text.spans import Line, Span, crop
 from benchctl.units import format_count
 
 # What `curves` writes below a plot, and the least that it can draw.

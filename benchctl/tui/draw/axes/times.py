@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from benchctl.tui.draw.axis import EPS, Tick, power, steps
+from benchctl.tui.draw.axes.axis import EPS, Tick, power, steps
 from benchctl.units import format_duration
 
 # Cells between two ticks, at least: a time is at most eight characters wide.

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from itertools import pairwise
 
 from benchctl.report.figures.figure import LineRole, PictureLine
-from benchctl.tui.draw.field import Cell, Field
-from benchctl.tui.draw.plot import letter, role_of
+from benchctl.tui.draw.plot.field import Cell, Field
+from benchctl.tui.draw.plot.plot import letter, role_of
 
 
 def draw_packets(

@@ -16,10 +16,10 @@ from benchctl.report.timeline.series import NOW_S, Series
 from benchctl.report.timeline.traces import ALL, LineKey, Traces
 from benchctl.run.record import Note, RecordedFlow, Run
 from benchctl.run.status import FAILURES, Status
-from benchctl.tui.draw.columns import Cells, Column, FreeText
-from benchctl.tui.draw.plot import letter
-from benchctl.tui.draw.spans import WIDTH, Line, Span, state
-from benchctl.tui.draw.tiles import Tile
+from benchctl.tui.draw.plot.plot import letter
+from benchctl.tui.draw.text.columns import Cells, Column, FreeText
+from benchctl.tui.draw.text.spans import WIDTH, Line, Span, state
+from benchctl.tui.draw.views.tiles import Tile
 from benchctl.tui.model.playhead import Playhead
 from benchctl.tui.model.runview import DIED, RUNNING, RunView, TrialView
 from benchctl.units import format_duration, format_value, unit_of

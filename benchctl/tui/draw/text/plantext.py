@@ -20,7 +20,7 @@ from benchctl.plan.bound import BoundTrial, Promised
 from benchctl.plan.plan import Plan, lab_settings
 from benchctl.report.text.searches import detection
 from benchctl.run.planned import Host, Search, When
-from benchctl.tui.draw.spans import Line, Span
+from benchctl.tui.draw.text.spans import Line, Span
 from benchctl.units import format_count, format_duration, format_ratio
 
 # Some screenfuls; the whole of a large matrix is shown only on request.

@@ -13,17 +13,17 @@ from typing import NamedTuple
 
 from benchctl.report.figures.figure import Axis, LineRole, Panel, Picture, PictureKind, PictureLine
 from benchctl.report.timeline.series import Series
-from benchctl.tui.draw.axis import PlotAxis
-from benchctl.tui.draw.field import DASH, Cell, Field
-from benchctl.tui.draw.glyphs import BRAILLE, Glyphs
-from benchctl.tui.draw.packets import draw_packets
-from benchctl.tui.draw.plot import MARGIN, Curve, Plot, draw, letter, role_of
-from benchctl.tui.draw.rows import bar_rows, box_rows, heat_rows
-from benchctl.tui.draw.scale import axis_for
-from benchctl.tui.draw.spans import Line as Text
-from benchctl.tui.draw.spans import Span, crop, fit, wrap
-from benchctl.tui.draw.strip import Strip
-from benchctl.tui.draw.times import TimeAxis, time_axis
+from benchctl.tui.draw.axes.axis import PlotAxis
+from benchctl.tui.draw.axes.scale import axis_for
+from benchctl.tui.draw.axes.strip import Strip
+from benchctl.tui.draw.axes.times import TimeAxis, time_axis
+from benchctl.tui.draw.plot.field import DASH, Cell, Field
+from benchctl.tui.draw.plot.packets import draw_packets
+from benchctl.tui.draw.plot.plot import MARGIN, Curve, Plot, draw, letter, role_of
+from benchctl.tui.draw.plot.rows import bar_rows, box_rows, heat_rows
+from benchctl.tui.draw.text.glyphs import BRAILLE, Glyphs
+from benchctl.tui.draw.text.spans import Line as Text
+from benchctl.tui.draw.text.spans import Span, crop, fit, wrap
 from benchctl.tui.model.zoom import View
 
 REPORTED, INVALID = "o", "x"

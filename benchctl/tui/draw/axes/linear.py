@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from benchctl.tui.draw.axis import (
+from benchctl.tui.draw.axes.axis import (
     EPS,
     PlotAxis,
     RatedAxis,

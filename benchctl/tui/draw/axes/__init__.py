@@ -1,0 +1,1 @@
+"""Axes of plots: ranges, ticks, and the time that all share."""

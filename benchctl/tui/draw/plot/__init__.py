@@ -1,0 +1,1 @@
+"""Plots in cells: lines, bars, heat, distributions, packets."""

@@ -1,0 +1,1 @@
+"""Text with roles: spans, columns, glyphs, and pages made of them."""

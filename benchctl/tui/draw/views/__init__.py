@@ -1,0 +1,1 @@
+"""What stands beside the plots: flows, runs, goals, tiles, verdicts."""
