@@ -22,7 +22,7 @@ from benchctl.hosts.log import command_log
 from benchctl.store.read import Reader
 from benchctl.tui.garbage import REST_S, Garbage
 from benchctl.tui.registry import SCREENS
-from benchctl.tui.screens.page import Page, Surroundings
+from benchctl.tui.screens.base.page import Page, Surroundings
 from benchctl.tui.themes import DARK, OURS, PLAIN, variables
 from benchctl.tui.timers import once
 from benchctl.tui.typeahead import TypeAhead, Typed
@@ -248,7 +248,7 @@ class BenchApp(App[None]):
 
     def action_keys(self) -> None:
         """Show every key of this screen and the meaning of what it shows."""
-        from benchctl.tui.screens.modals import Help
+        from benchctl.tui.screens.base.modals import Help
 
         self.push_screen(Help(self._keys(), self.page.meanings()))
 

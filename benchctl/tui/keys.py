@@ -7,12 +7,12 @@ from textual.dom import DOMNode
 
 from benchctl.tui.app import BenchApp
 from benchctl.tui.registry import SCREENS
-from benchctl.tui.screens.detail import TrialWindow
-from benchctl.tui.screens.facts import FactsWindow
-from benchctl.tui.screens.modals import Ask, Dialog, Help
-from benchctl.tui.screens.packets import PacketsWindow
-from benchctl.tui.screens.pick import PickFrom
-from benchctl.tui.screens.tables import TablesScreen
+from benchctl.tui.screens.base.modals import Ask, Dialog, Help
+from benchctl.tui.screens.base.pick import PickFrom
+from benchctl.tui.screens.base.tables import TablesScreen
+from benchctl.tui.screens.windows.detail import TrialWindow
+from benchctl.tui.screens.windows.facts import FactsWindow
+from benchctl.tui.screens.windows.packets import PacketsWindow
 from benchctl.tui.widgets.flowpicker import FlowPicker
 from benchctl.tui.widgets.scrolled import Scrolled
 from benchctl.tui.widgets.table import Table

@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from benchctl.tui.screens.page import Page
+    from benchctl.tui.screens.base.page import Page
 
 
 class ScreenEntry(NamedTuple):

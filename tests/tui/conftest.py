@@ -54,7 +54,7 @@ def toy_profiles(tmp_path, monkeypatch):
     monkeypatch.setenv(FILES_VARIABLE, str(TOY))
     monkeypatch.setattr("benchctl.tui.screens.plan.packaged_profiles", lambda: shipped)
     finding = HealthFinding("clock", "note", "not synchronised", "timedatectl set-ntp true")
-    monkeypatch.setattr("benchctl.tui.screens.drawn.examine", lambda registry: [finding])
+    monkeypatch.setattr("benchctl.tui.screens.parts.drawn.examine", lambda registry: [finding])
     # The backends are looked for once in a process.
     installed.cache_clear()
     yield tmp_path

@@ -13,8 +13,8 @@ from tui.made_runs import BEGIN
 from benchctl.tui.app import BenchApp
 from benchctl.tui.pictures import text_of
 from benchctl.tui.registry import SCREENS
+from benchctl.tui.screens.base.page import Surroundings
 from benchctl.tui.screens.live import LiveScreen
-from benchctl.tui.screens.page import Surroundings
 from benchctl.tui.screens.plan import PlanScreen
 
 # A layout follows from the one before; in a terminal of a few cells, without end.

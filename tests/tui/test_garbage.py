@@ -9,7 +9,7 @@ from tui.made_runs import whole_run
 
 from benchctl.tui import garbage
 from benchctl.tui.garbage import LITTLE, MUCH, REST_S, Garbage
-from benchctl.tui.screens.modals import Help
+from benchctl.tui.screens.base.modals import Help
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from benchctl.errors import GoneError
 from benchctl.store.manage import add_remark, delete_run, set_tags
 from benchctl.store.read import Reader
 from benchctl.store.record import Recorder
-from benchctl.tui.screens.detail import TrialWindow
+from benchctl.tui.screens.windows.detail import TrialWindow
 
 PAGES = {
     "live": lambda store: open_live(store, 1, Clock()),

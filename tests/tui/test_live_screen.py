@@ -315,7 +315,7 @@ def test_a_full_disk_refuses_a_remark_and_says_so(store, live, monkeypatch):
     def full(*_):
         raise StoreError("store: database or disk is full", "free some room")
 
-    monkeypatch.setattr("benchctl.tui.screens.steering.add_remark", full)
+    monkeypatch.setattr("benchctl.tui.screens.parts.steering.add_remark", full)
 
     async def script(pilot):
         await press(pilot, "n", *"x", "enter")

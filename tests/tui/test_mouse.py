@@ -14,7 +14,7 @@ from tui.driving import (
 )
 
 from benchctl.tui.registry import SCREENS
-from benchctl.tui.screens.modals import Dialog
+from benchctl.tui.screens.base.modals import Dialog
 from benchctl.tui.widgets.bars import KeyBar
 from benchctl.tui.widgets.table import Table
 

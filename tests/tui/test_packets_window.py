@@ -6,7 +6,7 @@ from tui.driving import drive, open_page, press, shown, until
 
 from benchctl.imports.packets import keep_trace
 from benchctl.packets.trace import read_trace
-from benchctl.tui.screens.packets import PacketView
+from benchctl.tui.screens.windows.packets import PacketView
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from benchctl.tui.draw.text.columns import see
 from benchctl.tui.draw.text.spans import to_text
 from benchctl.tui.draw.views.runs import about_run, run_columns, run_row
 from benchctl.tui.model.past import key_figure, past_of
-from benchctl.tui.screens.pastrows import PastReader
+from benchctl.tui.screens.parts.pastrows import PastReader
 
 
 def read(path):
@@ -166,7 +166,7 @@ def test_with_one_point_the_difference_has_its_interval_and_verdict():
 
 
 def test_of_many_runs_the_newest_come_first_and_then_all(three, monkeypatch):
-    monkeypatch.setattr("benchctl.tui.screens.pastrows.FIRST", 2)
+    monkeypatch.setattr("benchctl.tui.screens.parts.pastrows.FIRST", 2)
     with closing(Reader(three)) as reader:
         first, every = PastReader().read(reader)
     assert ([one.run.id for one in first.past], first.every) == ([3, 2], 3)

@@ -29,10 +29,10 @@ from benchctl.errors import MissingError, StoreError
 from benchctl.store.locks import Liveness
 from benchctl.store.read import Reader
 from benchctl.tui.app import BenchApp
-from benchctl.tui.screens.drawn import draw_plan
+from benchctl.tui.screens.base.modals import Ask, Dialog, Help, Prompt
 from benchctl.tui.screens.history import HistoryScreen
 from benchctl.tui.screens.live import LiveScreen
-from benchctl.tui.screens.modals import Ask, Dialog, Help, Prompt
+from benchctl.tui.screens.parts.drawn import draw_plan
 from benchctl.tui.screens.plan import PlanScreen
 from benchctl.tui.widgets.scrolled import Scrolled
 from benchctl.tui.widgets.table import Table
@@ -130,7 +130,7 @@ def test_a_plan_that_is_not_of_the_selected_profile_does_not_run(monkeypatch):
         planned.wait(DEADLINE_S)
         return draw_plan(profile, chosen)
 
-    monkeypatch.setattr("benchctl.tui.screens.drawn.draw_plan", plan)
+    monkeypatch.setattr("benchctl.tui.screens.parts.drawn.draw_plan", plan)
 
     async def script(pilot):
         assert "✓ ready" in shown(pilot)
@@ -150,7 +150,7 @@ def test_a_profile_that_is_wrong_or_lacks_its_program_does_not_run(monkeypatch):
         await press(pilot, "r")
         assert "there is no plan to run" in notices(pilot)
         missing = MissingError("no toy here", "install one")
-        monkeypatch.setattr("benchctl.tui.screens.drawn.Drawn.can_run", False)
+        monkeypatch.setattr("benchctl.tui.screens.parts.drawn.Drawn.can_run", False)
         monkeypatch.setattr("benchctl.engine.prepare.planning.Planned.missing", missing)
         OWN.write_text(PROFILE)
         await until(pilot, lambda: "✗ something is missing" in shown(pilot))

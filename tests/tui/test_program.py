@@ -31,11 +31,11 @@ from benchctl.store.schema import VERSION
 from benchctl.tui.app import BenchApp
 from benchctl.tui.model.feed import Feed
 from benchctl.tui.registry import SCREENS
-from benchctl.tui.screens import page
+from benchctl.tui.screens.base import page
+from benchctl.tui.screens.base.page import Surroundings
 from benchctl.tui.screens.compare import CompareScreen
 from benchctl.tui.screens.history import HistoryScreen
 from benchctl.tui.screens.live import LiveScreen
-from benchctl.tui.screens.page import Surroundings
 from benchctl.tui.screens.plan import PlanScreen
 from benchctl.tui.screens.summary import SummaryScreen
 from benchctl.tui.widgets.table import Table

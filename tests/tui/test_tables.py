@@ -14,7 +14,7 @@ from tui.driving import Clock, drive, notices, open_page, open_replay, press, sh
 from benchctl.tui.app import BenchApp
 from benchctl.tui.draw.text.sorting import in_order, value_of
 from benchctl.tui.registry import SCREENS
-from benchctl.tui.screens.tables import TablesScreen
+from benchctl.tui.screens.base.tables import TablesScreen
 from benchctl.tui.widgets.flowpicker import FlowPicker
 from benchctl.tui.widgets.table import Table
 from benchctl.units import format_value

@@ -13,7 +13,7 @@ from benchctl.tui.draw.text.columns import Column, widths
 from benchctl.tui.draw.text.spans import Span, crop, fit, state, to_text, wrap
 from benchctl.tui.draw.views.tiles import Tile, lay_out_tiles
 from benchctl.tui.model.zoom import View
-from benchctl.tui.screens.modals import key_lines
+from benchctl.tui.screens.base.modals import key_lines
 from benchctl.tui.widgets.scrolled import Scrolled
 
 TEXTS = st.text(st.characters(codec="ascii", exclude_categories=("C",)), max_size=30)

@@ -13,7 +13,7 @@ from benchctl.store.locks import Liveness
 from benchctl.store.read import Reader
 from benchctl.tui.draw.text.spans import to_text
 from benchctl.tui.draw.text.trialtext import trial_lines
-from benchctl.tui.screens.detail import TrialWindow
+from benchctl.tui.screens.windows.detail import TrialWindow
 
 
 @pytest.fixture

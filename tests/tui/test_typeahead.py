@@ -10,9 +10,9 @@ from tui.made_runs import whole_run
 from waiting import DEADLINE_S, until
 
 from benchctl.tui.model.feed import Feed
+from benchctl.tui.screens.base.pick import PickFrom
 from benchctl.tui.screens.history import HistoryScreen
 from benchctl.tui.screens.live import LiveScreen
-from benchctl.tui.screens.pick import PickFrom
 from benchctl.tui.typeahead import TypeAhead
 
 

@@ -21,7 +21,7 @@ from benchctl.tui.registry import SCREENS
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from benchctl.tui.screens.page import Page, Surroundings
+    from benchctl.tui.screens.base.page import Page, Surroundings
 
 PICTURES = (".svg", ".txt", "")
 _WITHOUT = "--screenshot FILE, benchctl run, show and compare work without one"
@@ -130,7 +130,7 @@ def tui(
     from benchctl.tui.hangup import end_with_terminal
     from benchctl.tui.pictures import take_picture
     from benchctl.tui.preferences import preferences_of, theme_of
-    from benchctl.tui.screens.page import Surroundings
+    from benchctl.tui.screens.base.page import Surroundings
     from benchctl.tui.themes import DARK
 
     # At a fixed moment, every picture is the same.

@@ -29,7 +29,7 @@ from benchctl.tui.draw.text.columns import Cells, widths
 from benchctl.tui.draw.text.spans import Line, Span
 from benchctl.tui.draw.views.verdicts import NOT_VALID, SEEN, described, tally, verdict_of
 from benchctl.tui.meanings import AFTER, BEFORE, ONLY
-from benchctl.tui.screens.page import ReportPage, Surroundings
+from benchctl.tui.screens.base.page import ReportPage, Surroundings
 from benchctl.tui.widgets.scrolled import Scrolled
 from benchctl.tui.widgets.table import Table
 

@@ -19,10 +19,10 @@ from benchctl.tui.draw.text.columns import Cells
 from benchctl.tui.draw.text.spans import Span
 from benchctl.tui.draw.views.runs import about_run
 from benchctl.tui.model.past import Past
-from benchctl.tui.screens.modals import Ask, Prompt
-from benchctl.tui.screens.page import ReportPage, Surroundings
-from benchctl.tui.screens.pastrows import PastReader, PastRows
-from benchctl.tui.screens.tables import SHOWN_FILTER
+from benchctl.tui.screens.base.modals import Ask, Prompt
+from benchctl.tui.screens.base.page import ReportPage, Surroundings
+from benchctl.tui.screens.base.tables import SHOWN_FILTER
+from benchctl.tui.screens.parts.pastrows import PastReader, PastRows
 from benchctl.tui.widgets.scrolled import Scrolled
 from benchctl.tui.widgets.table import Table
 from benchctl.units import format_count

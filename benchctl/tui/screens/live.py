@@ -27,10 +27,10 @@ from benchctl.tui.model.feed import Feed
 from benchctl.tui.model.playhead import Playhead
 from benchctl.tui.model.results import Results
 from benchctl.tui.model.runview import RUNNING, RunView
-from benchctl.tui.screens.lists import ListsPage
-from benchctl.tui.screens.page import Surroundings, trouble
-from benchctl.tui.screens.plots import PLOT_KEYS
-from benchctl.tui.screens.steering import KEYS
+from benchctl.tui.screens.base.page import Surroundings, trouble
+from benchctl.tui.screens.parts.lists import ListsPage
+from benchctl.tui.screens.parts.plots import PLOT_KEYS
+from benchctl.tui.screens.parts.steering import KEYS
 from benchctl.tui.timers import once
 from benchctl.tui.widgets.chartview import ChartView, Tiles
 from benchctl.tui.widgets.notes import Notes
@@ -347,7 +347,7 @@ class LiveScreen(ListsPage):
 
     def action_facts(self) -> None:
         """Show the facts of the hosts."""
-        from benchctl.tui.screens.facts import FactsWindow
+        from benchctl.tui.screens.windows.facts import FactsWindow
 
         self.app.push_screen(FactsWindow(self.view.run))
 
@@ -378,7 +378,7 @@ class LiveScreen(ListsPage):
     def on_table_chosen(self, event: Table.Chosen) -> None:
         """Show a trial in full."""
         if event.table is self._trials:
-            from benchctl.tui.screens.detail import TrialWindow
+            from benchctl.tui.screens.windows.detail import TrialWindow
 
             known = self.view.known_at(self._playhead.time())
             which = self.run_ids[0], event.index, known

@@ -24,15 +24,15 @@ from benchctl.tui.draw.text.columns import Column
 from benchctl.tui.draw.text.spans import Span
 from benchctl.tui.meanings import NEXT, RUN
 from benchctl.tui.model.choices import Choices, Settable
-from benchctl.tui.screens.modals import Ask, Prompt
-from benchctl.tui.screens.page import Page, Surroundings
-from benchctl.tui.screens.tables import SHOWN_FILTER, free_name
+from benchctl.tui.screens.base.modals import Ask, Prompt
+from benchctl.tui.screens.base.page import Page, Surroundings
+from benchctl.tui.screens.base.tables import SHOWN_FILTER, free_name
 from benchctl.tui.widgets.scrolled import Scrolled
 from benchctl.tui.widgets.table import Table
 from benchctl.units import format_duration
 
 if TYPE_CHECKING:
-    from benchctl.tui.screens.drawn import Drawn
+    from benchctl.tui.screens.parts.drawn import Drawn
 
 # Running a longer profile needs a confirmation.
 LONG_S = 3600.0
@@ -188,7 +188,7 @@ class PlanScreen(Page):
 
     @work(thread=True, exclusive=True, group="plan")
     def _plan(self, path: Path, chosen: Choices, other: bool) -> None:
-        from benchctl.tui.screens.drawn import draw_plan
+        from benchctl.tui.screens.parts.drawn import draw_plan
 
         drawn = draw_plan(str(path), chosen)
         self.app.call_from_thread(self._show_plan, path, chosen, drawn, other)

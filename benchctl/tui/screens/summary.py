@@ -28,9 +28,9 @@ from benchctl.tui.draw.text.columns import widths
 from benchctl.tui.draw.text.spans import Line, Span, state
 from benchctl.tui.draw.views.goals import goal_columns, goal_row, goal_tally
 from benchctl.tui.meanings import LISTED, NEXT, PACKETS, PREVIOUS, VIEW
-from benchctl.tui.screens.facts import FactsWindow
-from benchctl.tui.screens.page import ReportPage, Surroundings
-from benchctl.tui.screens.pick import PickFrom
+from benchctl.tui.screens.base.page import ReportPage, Surroundings
+from benchctl.tui.screens.base.pick import PickFrom
+from benchctl.tui.screens.windows.facts import FactsWindow
 from benchctl.tui.widgets.grids import Grids, GridTable
 from benchctl.tui.widgets.scrolled import Scrolled
 from benchctl.tui.widgets.table import Listing, Table
@@ -228,7 +228,7 @@ class SummaryScreen(ReportPage):
 
     def action_packets(self) -> None:
         """Show the packets of the first trial that has some."""
-        from benchctl.tui.screens.packets import PacketsWindow
+        from benchctl.tui.screens.windows.packets import PacketsWindow
 
         around = self.around
         self.app.push_screen(PacketsWindow(around.store, self._run.id, None, around.glyphs))

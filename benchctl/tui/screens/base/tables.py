@@ -14,7 +14,7 @@ from textual.screen import Screen
 
 from benchctl.tui.draw.text.written import FORMS, as_row, as_rows
 from benchctl.tui.pictures import svg_of, text_of
-from benchctl.tui.screens.pick import PickFrom
+from benchctl.tui.screens.base.pick import PickFrom
 from benchctl.tui.widgets.filterline import FilterLine
 from benchctl.tui.widgets.table import DOWN, UP, Table
 

@@ -28,8 +28,8 @@ from benchctl.store.read import Reader
 from benchctl.tui.draw.plot.figure import figure_lines
 from benchctl.tui.draw.text.glyphs import Glyphs
 from benchctl.tui.draw.text.spans import Line, Span, wrap
-from benchctl.tui.screens.modals import Dialog
-from benchctl.tui.screens.pick import PickFrom
+from benchctl.tui.screens.base.modals import Dialog
+from benchctl.tui.screens.base.pick import PickFrom
 from benchctl.tui.widgets.painted import Painted
 
 PANELS = ((SEQUENCE,), (FLIGHT,), (RTT,), (RATE,))

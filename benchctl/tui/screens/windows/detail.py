@@ -15,8 +15,8 @@ from benchctl.store.read import Reader
 from benchctl.tui.draw.text.spans import Span
 from benchctl.tui.draw.text.trialtext import trial_lines
 from benchctl.tui.meanings import AFTER, BEFORE
-from benchctl.tui.screens.modals import Dialog, hints
-from benchctl.tui.screens.page import TICK_S, trouble
+from benchctl.tui.screens.base.modals import Dialog, hints
+from benchctl.tui.screens.base.page import TICK_S, trouble
 from benchctl.tui.widgets.scrolled import Scrolled
 
 

@@ -16,9 +16,9 @@ from benchctl.tui.model.feed import Feed
 from benchctl.tui.model.runview import TrialView
 from benchctl.tui.model.spreads import SpreadOf
 from benchctl.tui.model.zoom import View, Zoom, window_for
-from benchctl.tui.screens.page import Surroundings
-from benchctl.tui.screens.pick import PickFrom
-from benchctl.tui.screens.steering import SteeringPage
+from benchctl.tui.screens.base.page import Surroundings
+from benchctl.tui.screens.base.pick import PickFrom
+from benchctl.tui.screens.parts.steering import SteeringPage
 from benchctl.tui.widgets.chartview import ChartView
 from benchctl.tui.widgets.flowpicker import FlowPicker
 
@@ -180,7 +180,7 @@ class PlotPage(SteeringPage):
 
     def action_packets(self) -> None:
         """Show the packets of the trial that is looked at."""
-        from benchctl.tui.screens.packets import PacketsWindow
+        from benchctl.tui.screens.windows.packets import PacketsWindow
 
         around, position = self.around, max(0, self._feed.position)
         window = PacketsWindow(around.store, self.run_ids[0], position, self._choice.glyphs)

@@ -17,8 +17,8 @@ from benchctl.tui.draw.text.spans import Line, Span
 from benchctl.tui.draw.views import status
 from benchctl.tui.draw.views.goals import goal_columns, goal_row
 from benchctl.tui.model.results import Results
-from benchctl.tui.screens.page import Surroundings
-from benchctl.tui.screens.plots import PlotPage
+from benchctl.tui.screens.base.page import Surroundings
+from benchctl.tui.screens.parts.plots import PlotPage
 from benchctl.tui.widgets.flowpicker import FlowPicker
 from benchctl.tui.widgets.scrolled import Scrolled
 from benchctl.tui.widgets.table import Table

@@ -10,7 +10,7 @@ from textual.containers import Vertical
 
 from benchctl.run.record import Run
 from benchctl.tui.draw.text.hostlines import fact_lines
-from benchctl.tui.screens.modals import Dialog
+from benchctl.tui.screens.base.modals import Dialog
 from benchctl.tui.widgets.scrolled import Scrolled
 
 

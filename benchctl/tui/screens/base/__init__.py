@@ -1,0 +1,1 @@
+"""What all screens are made of: the page, its tables, and small windows."""

@@ -1,0 +1,1 @@
+"""Parts that screens share: lists, plots, steering, rows of the history."""

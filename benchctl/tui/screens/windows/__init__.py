@@ -1,0 +1,1 @@
+"""Windows over a screen: a trial, the hosts' facts, packets."""
