@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from benchctl.testing.contract import RULES, BackendContract, check
     from benchctl.testing.exporting import EXPORTER_RULES, ExporterContract, check_exporter
     from benchctl.testing.importing import IMPORTER_RULES, ImporterContract, check_importer
-    from benchctl.testing.rule import Fault, Finding, Standing
+    from benchctl.testing.rules.rule import Fault, Finding, Standing
     from benchctl.testing.transcript import Piece, Transcript
 
 __all__ = [
@@ -35,7 +35,7 @@ __all__ = [
     "check_importer",
 ]
 
-_HOMES = ("contract", "exporting", "importing", "rule", "transcript")
+_HOMES = ("contract", "exporting", "importing", "rules.rule", "transcript")
 
 
 def __getattr__(name: str) -> Any:

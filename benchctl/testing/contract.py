@@ -11,15 +11,15 @@ from types import MappingProxyType
 from typing import Any, ClassVar
 
 from benchctl.api import Backend
-from benchctl.testing.apart import judge_imports, judge_probes
-from benchctl.testing.bounded import judge_garbage
-from benchctl.testing.commands import judge_commands
-from benchctl.testing.ending import judge_ends
-from benchctl.testing.measuring import judge_flows
-from benchctl.testing.parameters import judge_parameters
-from benchctl.testing.parsing import judge_cuts, judge_laws, judge_metrics, judge_time
-from benchctl.testing.rule import Finding, Rule, hold
-from benchctl.testing.subject import Subject
+from benchctl.testing.rules.apart import judge_imports, judge_probes
+from benchctl.testing.rules.bounded import judge_garbage
+from benchctl.testing.rules.commands import judge_commands
+from benchctl.testing.rules.ending import judge_ends
+from benchctl.testing.rules.measuring import judge_flows
+from benchctl.testing.rules.parameters import judge_parameters
+from benchctl.testing.rules.parsing import judge_cuts, judge_laws, judge_metrics, judge_time
+from benchctl.testing.rules.rule import Finding, Rule, hold
+from benchctl.testing.rules.subject import Subject
 from benchctl.testing.transcript import Transcript, expected_path, transcripts_in
 
 Transcripts = Path | Mapping[str, Transcript]

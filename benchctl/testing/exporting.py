@@ -10,9 +10,9 @@ from types import MappingProxyType
 from typing import ClassVar
 
 from benchctl.api import ExportedRun, Exporter, ExportError
-from benchctl.testing.apart import judge_import_of
-from benchctl.testing.bounds import peak_bytes
-from benchctl.testing.rule import Fault, Finding, Rule, fault_of, hold
+from benchctl.testing.rules.apart import judge_import_of
+from benchctl.testing.rules.bounds import peak_bytes
+from benchctl.testing.rules.rule import Fault, Finding, Rule, fault_of, hold
 from benchctl.testing.sample_runs import sample_runs
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]*")

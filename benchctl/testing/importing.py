@@ -9,11 +9,11 @@ from types import MappingProxyType
 from typing import ClassVar
 
 from benchctl.api import METRICS, Importer, ParserError, Recording, Sample, Summary
-from benchctl.testing.apart import judge_import_of
-from benchctl.testing.bounds import TakesTooLongError, cpu_at_most
-from benchctl.testing.damage import damaged, garbage
 from benchctl.testing.exporting import said_in_a_line
-from benchctl.testing.rule import Fault, Finding, NotCheckedError, Rule, fault_of, hold
+from benchctl.testing.rules.apart import judge_import_of
+from benchctl.testing.rules.bounds import TakesTooLongError, cpu_at_most
+from benchctl.testing.rules.damage import damaged, garbage
+from benchctl.testing.rules.rule import Fault, Finding, NotCheckedError, Rule, fault_of, hold
 
 SampleFiles = Path | Mapping[str, bytes]
 """Files of the kind, unpacked: a directory of them, or their contents by name."""

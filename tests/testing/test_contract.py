@@ -33,9 +33,10 @@ from benchctl.api import (
     Sample,
     Summary,
 )
-from benchctl.testing import RULES, BackendContract, Standing, bounded, ending, rule
+from benchctl.testing import RULES, BackendContract, Standing
 from benchctl.testing.contract import subject_of
-from benchctl.testing.subject import Subject
+from benchctl.testing.rules import bounded, ending, rule
+from benchctl.testing.rules.subject import Subject
 from benchctl.testing.transcript import events_text
 
 WRONG = Path(__file__).with_name("wrong")

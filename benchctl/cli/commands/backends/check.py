@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from benchctl.plugins import PluginKind
-    from benchctl.testing.rule import Finding, Rule
+    from benchctl.testing.rules.rule import Finding, Rule
 
 
 def check(

@@ -22,8 +22,8 @@ from benchctl.api import (
     Ready,
     Role,
 )
-from benchctl.testing.rule import Fault, NotCheckedError
-from benchctl.testing.subject import PORTS, Subject
+from benchctl.testing.rules.rule import Fault, NotCheckedError
+from benchctl.testing.rules.subject import PORTS, Subject
 
 if TYPE_CHECKING:
     from benchctl.hosts.local.spawn import Process, Spawner

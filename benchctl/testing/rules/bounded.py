@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from benchctl.api import Channel, Parser
-from benchctl.testing.bounds import TakesTooLongError, cpu_at_most, held_bytes, peak_bytes
-from benchctl.testing.damage import damaged, garbage, variations
-from benchctl.testing.feeding import Pieces, judged
-from benchctl.testing.parsing import blocks_of
-from benchctl.testing.rule import Fault
-from benchctl.testing.subject import ParserKind, Subject
+from benchctl.testing.rules.bounds import TakesTooLongError, cpu_at_most, held_bytes, peak_bytes
+from benchctl.testing.rules.damage import damaged, garbage, variations
+from benchctl.testing.rules.feeding import Pieces, judged
+from benchctl.testing.rules.parsing import blocks_of
+from benchctl.testing.rules.rule import Fault
+from benchctl.testing.rules.subject import ParserKind, Subject
 from benchctl.testing.transcript import Transcript
 
 # How many garbled outputs are fed to all parsers of a backend together.

@@ -9,8 +9,8 @@ from dataclasses import replace
 from typing import Any
 
 from benchctl.api import Direction, Event, Failure, FailureKind, ParserError, Role
-from benchctl.testing.rule import Fault, NotCheckedError
-from benchctl.testing.subject import PORTS, Subject
+from benchctl.testing.rules.rule import Fault, NotCheckedError
+from benchctl.testing.rules.subject import PORTS, Subject
 from benchctl.testing.transcript import Transcript
 
 # Short, and long enough for an interval; some tools take whole seconds only, or a number of probes.

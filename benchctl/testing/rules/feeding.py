@@ -21,7 +21,7 @@ from benchctl.api import (
     Summary,
     Warn,
 )
-from benchctl.testing.rule import Fault, fault_of
+from benchctl.testing.rules.rule import Fault, fault_of
 
 Pieces = Iterable[tuple[Channel, bytes]]
 _STATISTICS = {"min", "mean", "median", "p95", "max"}

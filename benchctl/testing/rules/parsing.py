@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby, pairwise
 
 from benchctl.api import METRICS, Channel, Direction, Event, Fold, Sample, Summary
-from benchctl.testing.feeding import declared, events_of, unsound
-from benchctl.testing.rule import Fault
-from benchctl.testing.subject import Subject
+from benchctl.testing.rules.feeding import declared, events_of, unsound
+from benchctl.testing.rules.rule import Fault
+from benchctl.testing.rules.subject import Subject
 from benchctl.testing.transcript import Transcript
 
 Blocks = Sequence[tuple[Channel, bytes]]

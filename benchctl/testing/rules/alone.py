@@ -1,4 +1,4 @@
-"""Looks at a backend from a process that has nothing else in it; `benchctl.testing.apart` runs it.
+"""Looks at a backend from a process that has nothing else in it; `benchctl.testing.rules.apart` runs it.
 
 A script, so that nothing but ``benchctl.api`` is imported before the backend is. Its arguments are
 the file of the question and the file of the answer, both pickled; it prints nothing itself.
@@ -95,7 +95,7 @@ def _main(question: Path, answer: Path) -> None:
     answer.write_bytes(pickle.dumps(report))
     if request["variable"] != "BACKEND":
         return
-    from benchctl.testing.commands import told
+    from benchctl.testing.rules.commands import told
 
     cases = pickle.loads(request["cases"])
     watch.over(*_STARTS, *_TALKS, *_LOOKS, *_CHANGES)

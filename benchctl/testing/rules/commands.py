@@ -8,9 +8,9 @@ from dataclasses import asdict
 from typing import Any
 
 from benchctl.api import Backend, Command, Role
-from benchctl.testing.apart import look_apart
-from benchctl.testing.rule import Fault
-from benchctl.testing.subject import Case, Subject, parser_of
+from benchctl.testing.rules.apart import look_apart
+from benchctl.testing.rules.rule import Fault
+from benchctl.testing.rules.subject import Case, Subject, parser_of
 
 _PURE = (
     "a method returns data, and always the same for the same arguments: no clock, no random"

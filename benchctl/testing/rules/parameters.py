@@ -8,8 +8,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from benchctl.testing.rule import Fault
-from benchctl.testing.subject import Subject
+from benchctl.testing.rules.rule import Fault
+from benchctl.testing.rules.subject import Subject
 
 JsonSchema = Mapping[str, Any]
 

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from benchctl.api import Backend, Role, Tool
-from benchctl.testing.rule import Fault, NotCheckedError
-from benchctl.testing.subject import Subject, home_of
+from benchctl.testing.rules.rule import Fault, NotCheckedError
+from benchctl.testing.rules.subject import Subject, home_of
 
 _ALONE = Path(__file__).with_name("alone.py")
 # It ends a backend that waits for something at its import.
@@ -39,7 +39,7 @@ _ANSWERS_OF_OTHERS = (
 
 @dataclass(frozen=True, slots=True)
 class Impression:
-    """What a process of its own saw of a backend: see `benchctl.testing.alone`."""
+    """What a process of its own saw of a backend: see `benchctl.testing.rules.alone`."""
 
     took_s: float
     modules: list[str]

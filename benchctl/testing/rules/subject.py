@@ -10,8 +10,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from benchctl.api import Backend, Channel, Flow, Parser, Role, Tool
-from benchctl.testing.damage import shapes
-from benchctl.testing.rule import NotCheckedError
+from benchctl.testing.rules.damage import shapes
+from benchctl.testing.rules.rule import NotCheckedError
 from benchctl.testing.transcript import Transcript
 
 if TYPE_CHECKING:

@@ -1,0 +1,1 @@
+"""The rules of the contract, and what tries a plugin by them."""
