@@ -25,9 +25,9 @@ from benchctl.imports.run import RunBuilder
 from benchctl.imports.session import stem
 from benchctl.metrics import Sample
 from benchctl.packets.findings import connection_entry
-from benchctl.packets.frames import names_of
 from benchctl.packets.tcp import Connection
 from benchctl.packets.trace import Trace
+from benchctl.packets.wire.frames import names_of
 from benchctl.run.packets import ConnectionFound
 from benchctl.run.record import RecordedPackets
 from benchctl.store.captures import trace_path

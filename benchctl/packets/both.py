@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from benchctl.packets.frames import reverse
 from benchctl.packets.pairing import ALWAYS, Crossing, Passages, Passed, follow
 from benchctl.packets.tcp import Connection, Shut
 from benchctl.packets.trace import Trace
+from benchctl.packets.wire.frames import reverse
 
 _SAME_S = 1.0
 """How much later one end may see that a window closed than the other."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable
 
-from benchctl.packets.frames import ACK, SYN, Segment, reverse
 from benchctl.packets.tcp import Connection
+from benchctl.packets.wire.frames import ACK, SYN, Segment, reverse
 
 MOST_CONNECTIONS = 200_000
 """Connections of a trace, which bounds memory: in a flood of SYNs, each packet is another."""

@@ -11,13 +11,13 @@ from typing import Any
 
 from benchctl.analysis.statistics import quantile
 from benchctl.packets.both import TracePair
-from benchctl.packets.frames import Exchange, names_of
 from benchctl.packets.pairing import Crossing
-from benchctl.packets.retransmissions import Retransmissions, Why
-from benchctl.packets.sending import Half
+from benchctl.packets.sender.retransmissions import Retransmissions, Why
+from benchctl.packets.sender.sending import Half
+from benchctl.packets.sender.waiting import Waiting
 from benchctl.packets.tcp import Connection, Shut
 from benchctl.packets.trace import Trace
-from benchctl.packets.waiting import Waiting
+from benchctl.packets.wire.frames import Exchange, names_of
 from benchctl.run.packets import (
     ConnectionFound,
     CrossingFound,

@@ -18,8 +18,8 @@ from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 
-from benchctl.packets.frames import FIN, PSH, SYN, Segment, options_of, reverse
-from benchctl.packets.sending import MASK
+from benchctl.packets.sender.sending import MASK
+from benchctl.packets.wire.frames import FIN, PSH, SYN, Segment, options_of, reverse
 
 _FIRST = 1 << 10
 """Packets whose least delay is the first estimate of the path's."""

@@ -7,9 +7,9 @@ from math import inf
 
 from msgspec import Struct
 
-from benchctl.packets.frames import ACK, FIN, RST, SYN, options_of
-from benchctl.packets.sending import BOUNDS, Half
+from benchctl.packets.sender.sending import BOUNDS, Half
 from benchctl.packets.timeline import Timeline
+from benchctl.packets.wire.frames import ACK, FIN, RST, SYN, options_of
 
 _CONTROL = BOUNDS | RST
 

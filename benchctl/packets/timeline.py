@@ -15,11 +15,11 @@ from math import inf, isnan, nan
 from statistics import fmean
 from typing import TYPE_CHECKING, NamedTuple
 
-from benchctl.packets.seen import Cause
+from benchctl.packets.sender.seen import Cause
 
 if TYPE_CHECKING:
-    from benchctl.packets.sending import Half
-    from benchctl.packets.waiting import Waiting
+    from benchctl.packets.sender.sending import Half
+    from benchctl.packets.sender.waiting import Waiting
 
 LEAST_STEP_S = 0.001
 """Shorter intervals show single bursts."""

@@ -18,8 +18,8 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from operator import itemgetter
 
-from benchctl.packets.seen import Cause, Seen, Sent
-from benchctl.packets.sending import Half
+from benchctl.packets.sender.seen import Cause, Seen, Sent
+from benchctl.packets.sender.sending import Half
 
 MOST = 1 << 16
 """Strokes, or steps of a line, that are kept as they were."""

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from benchctl.packets.capture import Batch, Capture
 from benchctl.packets.connections import ConnectionWatch, connections_of
-from benchctl.packets.frames import Frames
 from benchctl.packets.pairing import Passages
 from benchctl.packets.tcp import Connection
+from benchctl.packets.wire.capture import Batch, Capture
+from benchctl.packets.wire.frames import Frames
 
 
 class Trace(NamedTuple):

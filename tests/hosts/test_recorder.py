@@ -20,7 +20,7 @@ from benchctl.hosts.sent.recorder import (
     send,
     why_not,
 )
-from benchctl.packets.capture import Capture
+from benchctl.packets.wire.capture import Capture
 
 ONE, OTHER = "10.0.0.1", "10.0.0.2"
 SNAP_BYTES = 96

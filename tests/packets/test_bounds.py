@@ -23,8 +23,9 @@ from packets.written import (
     udp,
 )
 
-from benchctl.packets import connections, frames
+from benchctl.packets import connections
 from benchctl.packets.trace import read_trace
+from benchctl.packets.wire import frames
 
 # docs/packets.md promises these.
 BYTES_OF_EACH = 60

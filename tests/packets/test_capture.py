@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from packets.written import block, enhanced, interface, option, pcap, pcapng, section
 
 from benchctl.errors import UsageError
-from benchctl.packets import capture as module
-from benchctl.packets.capture import Capture
+from benchctl.packets.wire import capture as module
+from benchctl.packets.wire.capture import Capture
 
 PACKETS = [(0, b"first packet"), (1_500_000, b"the second"), (2_000_000_000, b"last", 1500)]
 FORMATS = {

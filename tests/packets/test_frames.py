@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from packets.written import ethernet, ipv4, ipv6, tcp, udp
 
-from benchctl.packets.capture import Batch
-from benchctl.packets.frames import Frames, names_of, reverse
-from benchctl.packets.tunnels import MOST_NESTED
+from benchctl.packets.wire.capture import Batch
+from benchctl.packets.wire.frames import Frames, names_of, reverse
+from benchctl.packets.wire.tunnels import MOST_NESTED
 
 SEGMENT = tcp(seq=7, ack=9, flags=24, window=512, data=b"hello")
 FOUR, SIX = ipv4(SEGMENT, ident=77), ipv6(SEGMENT)

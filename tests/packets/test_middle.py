@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from packets.simulated import Plan, Transfer
 from packets.test_sending import COPIES, folded
 
-from benchctl.packets.retransmissions import Why
+from benchctl.packets.sender.retransmissions import Why
 
 
 @given(

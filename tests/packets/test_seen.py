@@ -7,7 +7,7 @@ from packets.simulated import SIZE, Transfer
 from packets.slow import slow
 from packets.test_sending import PLANS, folded
 
-from benchctl.packets.seen import Cause, Seen, Sent
+from benchctl.packets.sender.seen import Cause, Seen, Sent
 from benchctl.packets.trace import read_trace
 
 

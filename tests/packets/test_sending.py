@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from packets.simulated import SIZE, Plan, Transfer
 from packets.written import MSS, SACK_PERMITTED, SCALE, sack
 
-from benchctl.packets.retransmissions import Why
+from benchctl.packets.sender.retransmissions import Why
 from benchctl.packets.tcp import Connection, Ending
 
 COPIES = st.tuples(st.integers(0, 39), st.integers(0, 2))

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from packets.test_sending import HANDSHAKE, fed
 from packets.written import MSS, SACK_PERMITTED, SCALE, ethernet, ipv4, tcp
 
-from benchctl.packets.capture import Batch
 from benchctl.packets.connections import MOST_REQUESTS, connections_of
-from benchctl.packets.frames import Frames
 from benchctl.packets.tcp import Connection, Ending
+from benchctl.packets.wire.capture import Batch
+from benchctl.packets.wire.frames import Frames
 
 SYN, SYN_ACK, FIN_ACK, RST = 2, 18, 17, 4
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchctl.packets.seen import Cause
-from benchctl.packets.waiting import Waiting
+from benchctl.packets.sender.seen import Cause
+from benchctl.packets.sender.waiting import Waiting
 
 FULL = 1000
 

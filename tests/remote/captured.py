@@ -11,7 +11,7 @@ from pathlib import Path
 from remote.measured import MAIN
 from waiting import wait_until
 
-from benchctl.packets.capture import Capture
+from benchctl.packets.wire.capture import Capture
 from benchctl.store.read import Reader
 
 # The measured way is another than that of SSH, so that what its links count is the flow's.

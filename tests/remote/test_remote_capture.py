@@ -10,8 +10,8 @@ from remote.measured import MAIN
 from remote_lab import NEEDS, PORT, kill, remote_lab
 from waiting import wait_until
 
-from benchctl.packets.frames import names_of
 from benchctl.packets.trace import read_trace
+from benchctl.packets.wire.frames import names_of
 
 pytestmark = NEEDS
 

@@ -26,10 +26,10 @@ from benchctl.hosts.clocks import ClockSpan
 from benchctl.metrics import Direction
 from benchctl.packets.both import TracePair, TracePlace, pairs_of
 from benchctl.packets.findings import connection_entry, exchange_entry, pair_entry
-from benchctl.packets.frames import names_of
 from benchctl.packets.pairing import Passages
 from benchctl.packets.tcp import Connection
 from benchctl.packets.trace import StoppedError, Trace, read_trace
+from benchctl.packets.wire.frames import names_of
 from benchctl.run.packets import ExchangeFound, PairFound
 from benchctl.run.record import Figure, RecordedPackets
 from benchctl.store.record import Recorder

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from benchctl.errors import UsageError
 from benchctl.metrics import title_of
-from benchctl.packets.retransmissions import Retransmissions, Why
+from benchctl.packets.sender.retransmissions import Retransmissions, Why
 from benchctl.packets.tcp import Connection, Shut
 from benchctl.packets.timesequence import UNKNOWN, Steps, Strokes, TimeSequence
 from benchctl.packets.trace import Trace, read_trace

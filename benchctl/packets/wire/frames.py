@@ -14,8 +14,8 @@ from struct import Struct
 
 from msgspec import Struct as Record
 
-from benchctl.packets.capture import Batch
-from benchctl.packets.tunnels import (
+from benchctl.packets.wire.capture import Batch
+from benchctl.packets.wire.tunnels import (
     IPV4,
     IPV6,
     MOST_NESTED,

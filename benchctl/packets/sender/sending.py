@@ -17,12 +17,12 @@ from array import array
 from collections import deque
 from collections.abc import Sequence
 
-from benchctl.packets.frames import FIN, SYN, options_of
-from benchctl.packets.gaps import Gap, Gaps
-from benchctl.packets.reading import Reading
-from benchctl.packets.retransmissions import Retransmissions, Why
-from benchctl.packets.seen import Seen, Sent
-from benchctl.packets.waiting import RAISED, RAISED_S, Waiting
+from benchctl.packets.sender.gaps import Gap, Gaps
+from benchctl.packets.sender.reading import Reading
+from benchctl.packets.sender.retransmissions import Retransmissions, Why
+from benchctl.packets.sender.seen import Seen, Sent
+from benchctl.packets.sender.waiting import RAISED, RAISED_S, Waiting
+from benchctl.packets.wire.frames import FIN, SYN, options_of
 
 MASK = 0xFFFFFFFF
 BOUNDS = SYN | FIN

@@ -35,7 +35,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from benchctl.packets.seen import Cause, Seen
+from benchctl.packets.sender.seen import Cause, Seen
 
 _TICK_S = 1e-9
 """The finest clock of traces: what is shorter is rounding."""

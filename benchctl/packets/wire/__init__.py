@@ -1,0 +1,1 @@
+"""From the octets of a file to packets: formats, link layers, tunnels."""
