@@ -1,6 +1,6 @@
 """Stalls of this machine: how late a process wakes before which nothing else runs.
 
-The bounds are those of a lab's figures (`benchctl.lab.verify.strain`): beyond them, no emulator in user
+The bounds are those of a lab's figures (`lab.verify.strain`): beyond them, no emulator in user
 space can keep up here. In a virtual machine, its host is the cause; steal time shows it only while
 the processors are busy.
 """

@@ -1,6 +1,6 @@
 """Runs commands once, and takes down what they print and when: transcripts.
 
-The commands run as those of a trial do (`benchctl.hosts.local.spawn`): each in a process group of its
+The commands run as those of a trial do (`hosts.local.spawn`): each in a process group of its
 own, and none outlives this process, however it ends.
 """
 

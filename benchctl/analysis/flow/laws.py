@@ -1,8 +1,8 @@
 """Laws: what must be true of the figures of a flow, whatever tool reported them.
 
 A law is one line of `LAWS`. It binds some figures of one direction, and says in words how they
-break it: ``received 834 of 739 sent``. `benchctl.analysis.flow.held` holds the figures of a flow against
-all of them, and says what becomes of those that break one.
+break it: ``received 834 of 739 sent``. `held` holds the figures of a flow against all of them, and
+says what becomes of those that break one.
 
 A law must not refuse honest data: a count that the tool rounds, an interval that ended late, ends
 that count from different moments. So each has a tolerance, whose reason is beside it. What a law

@@ -1,9 +1,9 @@
 """What limited a flow: the bounds on its rate, and the one that its counters and theory point to.
 
 The window bound is W / RTT (RFC 6349, section 3.3.1). Loss bounds Reno, as
-`benchctl.analysis.flow.losses` says. What is far beyond a bound is not limited by it. The kernel's own
+`losses` says. What is far beyond a bound is not limited by it. The kernel's own
 account of the sender's time is that of tcp_info (net/ipv4/tcp.c, tcp_chrono).
-Where the packets of a flow were recorded, what its senders waited for (`benchctl.packets.sender.waiting`)
+Where the packets of a flow were recorded, what its senders waited for (`packets.sender.waiting`)
 takes the place of that account.
 """
 
@@ -70,7 +70,7 @@ class Limit(Struct, frozen=True, kw_only=True):
     ``held_ratio`` is the share of its busy time that the sender was held back by the receive
     window, or by its buffer; ``idle_ratio`` the share of the whole time that it had nothing to
     send. ``waits_s`` are the times that its packets show its senders to wait, by
-    `benchctl.packets.sender.seen.Cause`, of all ``connections`` together. Of TCP, the models of loss are
+    `packets.sender.seen.Cause`, of all ``connections`` together. Of TCP, the models of loss are
     of its loss events: Mathis of the least number of them, Padhye of the most. ``lost`` are
     datagrams that did not reach the program, of which the receiving host dropped ``host_lost``, and
     the way the others. Unknown is None.

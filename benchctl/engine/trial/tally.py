@@ -1,7 +1,7 @@
 """Counts up what the events of one attempt of a flow come to, and writes it.
 
 Samples and notes go to the store as they come, figures are folded, and at the end the outcome is
-judged. The events are those of a running tool (`benchctl.engine.trial.flow`), or of a file that a tool
+judged. The events are those of a running tool (`flow`), or of a file that a tool
 wrote before (`benchctl.imports`).
 """
 

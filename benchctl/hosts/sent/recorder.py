@@ -87,7 +87,7 @@ class BlockRing:
     """The blocks that the kernel fills with packets of all devices of this network namespace."""
 
     def __init__(self, program: Sequence[Sequence[int]]) -> None:
-        """``program`` says which packets, and how much of each, see `benchctl.hosts.sent.filter`."""
+        """``program`` says which packets, and how much of each, see `filter`."""
         # From the IP head on. What arrives before there is a ring is forgotten when it is made.
         self._sock = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(_ETH_P_ALL))
         self._sock.setsockopt(_SOL_PACKET, _PACKET_VERSION, _TPACKET_V3)

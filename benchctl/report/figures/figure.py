@@ -1,7 +1,7 @@
 """What a figure shows, whoever draws it: axes with units, lines, boxes, cells, events, notes.
 
 A figure is data. `making.figures_of` makes it of a run; Matplotlib (`printed`), the terminal
-(`benchctl.tui.draw.plot.figure`) and the report draw it. All values are in SI base units, and an axis
+(`tui.draw.plot.figure`) and the report draw it. All values are in SI base units, and an axis
 says by which factor people read them.
 """
 

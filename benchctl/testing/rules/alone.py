@@ -1,4 +1,4 @@
-"""Looks at a backend from a process that has nothing else in it; `benchctl.testing.rules.apart` runs it.
+"""Looks at a backend from a process that has nothing else in it; `apart` runs it.
 
 A script, so that nothing but ``benchctl.api`` is imported before the backend is. Its arguments are
 the file of the question and the file of the answer, both pickled; it prints nothing itself.
