@@ -1,6 +1,6 @@
 """Labs: whether emulated links keep their promises, their capacity, and their cost.
 
-Needs ping and iperf3. Theoretical values come from the topology alone (`benchctl.lab.topology.expect`).
+Needs ping and iperf3. Theoretical values come from the topology alone (`lab.topology.expect`).
 """
 
 from __future__ import annotations
