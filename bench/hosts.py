@@ -28,7 +28,7 @@ from benchctl.hosts.hosts import Hosts
 from benchctl.hosts.local.spawn import run
 from benchctl.lab.lab import Lab
 from benchctl.lab.topology.topology import build_topology
-from benchctl.run.planned import LOCAL, Host, Reach
+from benchctl.run.planned import LOCAL, Host, SshTarget
 from benchctl.toml.source import parse_toml
 
 TRIALS = 12
@@ -74,7 +74,7 @@ def _lab(names: list[str], link: str = "") -> Lab:
 
 def _host(lab: Lab, name: str) -> Host:
     node = lab.nodes[name]
-    return Host(name, node.address, reach=Reach(name, over=lab.nodes["desk"].prefix))
+    return Host(name, node.address, reach=SshTarget(name, over=lab.nodes["desk"].prefix))
 
 
 def _profile(flows: list[tuple[str, str]], settings: str, run: str = "") -> str:

@@ -30,7 +30,7 @@ LONGEST_LINE = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
+class ServerSpec:
     """One server: its backend, its program, where it listens, and whom it accepts."""
 
     backend: AnyBackend
@@ -65,11 +65,11 @@ class Served:
 class Audience:
     """Who is told: of a server that listens, and of each line that one prints."""
 
-    listens: Callable[[Served], None]
-    says: Callable[[Served, str], None]
+    listens: Callable[[ServerSpec], None]
+    says: Callable[[ServerSpec, str], None]
 
 
-def serve(servers: Sequence[Served], lasts_s: float | None, audience: Audience) -> None:
+def serve(servers: Sequence[ServerSpec], lasts_s: float | None, audience: Audience) -> None:
     """Run servers until SIGINT, SIGTERM, or the end of a time.
 
     Raises MissingError if one does not listen.
@@ -77,7 +77,7 @@ def serve(servers: Sequence[Served], lasts_s: float | None, audience: Audience) 
     run_to_end(_serve(servers, lasts_s, audience))
 
 
-async def _serve(servers: Sequence[Served], lasts_s: float | None, audience: Audience) -> None:
+async def _serve(servers: Sequence[ServerSpec], lasts_s: float | None, audience: Audience) -> None:
     asked, loop = asyncio.Event(), asyncio.get_running_loop()
     for number in STOPPING:
         loop.add_signal_handler(number, asked.set)
@@ -105,7 +105,7 @@ async def _all_set(events: Sequence[asyncio.Event]) -> None:
 
 
 async def _watch(
-    spawner: Spawner, served: Served, audience: Audience, listens: asyncio.Event
+    spawner: Spawner, served: ServerSpec, audience: Audience, listens: asyncio.Event
 ) -> None:
     """Keep one server running. Raises MissingError if it does not listen at first."""
     loop = asyncio.get_running_loop()

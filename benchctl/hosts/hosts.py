@@ -16,7 +16,7 @@ from benchctl.hosts.ssh.remote import RemoteHost, holder, link_to
 from benchctl.hosts.ssh.shell import ShellHost
 from benchctl.hosts.ssh.ssh import NoPythonError
 from benchctl.hosts.tasks import cancel, interrupts
-from benchctl.run.planned import Host, Reach
+from benchctl.run.planned import Host, SshTarget
 from benchctl.visible import visible
 
 # How often it is looked whether whoever needs the hosts wants to end.
@@ -24,11 +24,11 @@ _LOOK_S = 0.1
 # Fewer than sshd lets in at once (MaxStartups, sshd_config(5)), should all be behind one jump host.
 LOGINS = 8
 
-Greet = Callable[[Host, RemoteHost], Awaitable[None]]
+OnConnect = Callable[[Host, RemoteHost], Awaitable[None]]
 """Is called with each host whose connection has just been opened."""
 
 
-async def greet_nobody(_: Host, __: RemoteHost) -> None:
+async def connect_nobody(_: Host, __: RemoteHost) -> None:
     """Do nothing with a new connection."""
 
 
@@ -38,14 +38,14 @@ class Hosts:
     A connection is opened when its host is first needed, or when it is needed again after it broke.
     """
 
-    def __init__(self, greet: Greet = greet_nobody, **settings: Any) -> None:
+    def __init__(self, on_connect: OnConnect = connect_nobody, **settings: Any) -> None:
         """``settings`` are those of every agent, see `benchctl.hosts.sent.agent.main`."""
-        self._greet = greet
+        self._on_connect = on_connect
         self._settings = settings
         self._local = LocalSpawner()
         self._lock = HostLock(settings.get("lock", NAME))
         """Of this machine."""
-        self._opening: dict[Reach | None, asyncio.Future[RemoteHost]] = {}
+        self._opening: dict[SshTarget | None, asyncio.Future[RemoteHost]] = {}
         """By how they are reached: two names of a profile may be one host."""
         self._turns = asyncio.Semaphore(LOGINS)
         self._hurries = False
@@ -113,7 +113,7 @@ class Hosts:
                 await link.open()
         self._guard(link.pid, link)
         try:
-            await self._greet(host, link)
+            await self._on_connect(host, link)
         except BaseException:
             await link.close()
             raise

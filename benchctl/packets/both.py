@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from benchctl.packets.pairing import ALWAYS, Crossing, Passages, Passed, follow
-from benchctl.packets.tcp import Connection, Shut
+from benchctl.packets.tcp import Connection, ZeroWindow
 from benchctl.packets.trace import Trace
 from benchctl.packets.wire.frames import reverse
 
@@ -39,7 +39,7 @@ class TracePair(NamedTuple):
     crossings: tuple[Crossing, Crossing]
 
     @property
-    def shuts(self) -> Iterator[tuple[int, Shut | None, Shut | None]]:
+    def shuts(self) -> Iterator[tuple[int, ZeroWindow | None, ZeroWindow | None]]:
         """Yield zero windows: whose data waited, and as the sender's and the receiver's end saw it.
 
         Times are those of the trace of that end.

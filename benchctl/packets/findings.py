@@ -13,9 +13,9 @@ from benchctl.analysis.statistics import quantile
 from benchctl.packets.both import TracePair
 from benchctl.packets.pairing import Crossing
 from benchctl.packets.sender.retransmissions import Retransmissions, Why
-from benchctl.packets.sender.sending import Half
+from benchctl.packets.sender.sending import HalfConnection
 from benchctl.packets.sender.waiting import Waiting
-from benchctl.packets.tcp import Connection, Shut
+from benchctl.packets.tcp import Connection, ZeroWindow
 from benchctl.packets.trace import Trace
 from benchctl.packets.wire.frames import Exchange, names_of
 from benchctl.run.packets import (
@@ -155,7 +155,7 @@ def exchange_entry(exchange: Exchange) -> ExchangeFound:
     }
 
 
-def _half_entry(name: str, half: Half, duration_s: float, *, one_way: bool) -> WayFound:
+def _half_entry(name: str, half: HalfConnection, duration_s: float, *, one_way: bool) -> WayFound:
     # Without the answers, nothing is known of what its sender waited for, and what was in flight.
     waiting, retransmissions = None if one_way else half.waiting, half.retransmissions
     return {
@@ -205,13 +205,13 @@ def _half_entry(name: str, half: Half, duration_s: float, *, one_way: bool) -> W
     }
 
 
-def _full_count(half: Half, waiting: Waiting | None) -> int | None:
+def _full_count(half: HalfConnection, waiting: Waiting | None) -> int | None:
     if half.waiting is None:
         return 0
     return None if half.shift is None or waiting is None else waiting.full_count
 
 
-def _between_s(half: Half) -> float:
+def _between_s(half: HalfConnection) -> float:
     if half.first_data_s is None or half.last_data_s is None:
         return 0.0
     return half.last_data_s - half.first_data_s
@@ -252,7 +252,7 @@ def _retransmissions_entry(retransmissions: Retransmissions | None) -> Retransmi
     }
 
 
-def _shut_entry(names: tuple[str, str], shut: Shut) -> ZeroWindowFound:
+def _shut_entry(names: tuple[str, str], shut: ZeroWindow) -> ZeroWindowFound:
     return {
         "closed_by": names[1 - shut.way],
         "began_s": shut.begin_s,

@@ -7,7 +7,7 @@ from math import inf
 
 from msgspec import Struct
 
-from benchctl.packets.sender.sending import BOUNDS, Half
+from benchctl.packets.sender.sending import BOUNDS, HalfConnection
 from benchctl.packets.timeline import Timeline
 from benchctl.packets.wire.frames import ACK, FIN, RST, SYN, options_of
 
@@ -25,7 +25,7 @@ class Ending(Enum):
     RESET = "reset"
 
 
-class Shut(Struct):
+class ZeroWindow(Struct):
     """A time during which a receiver's window was zero.
 
     From the first acknowledgement that says so, to the first that does not (None in an open one).
@@ -80,17 +80,17 @@ class Connection:
     def __init__(self, ends: bytes, began_s: float) -> None:
         self.ends = ends
         self.began_s = self.last_s = began_s
-        self.halves = (Half(), Half())
+        self.halves = (HalfConnection(), HalfConnection())
         self.halves[0].peer, self.halves[1].peer = self.halves[1], self.halves[0]
         self.opener: int | None = None
         self.reset_by: int | None = None
-        self.shuts: list[Shut] = []
+        self.shuts: list[ZeroWindow] = []
         self.requests: list[str] = []
         self.timeline: Timeline | None = None
         self._turn_s = inf
         self._answers = False
         self._fins = 0
-        self._shut: list[Shut | None] = [None, None]
+        self._shut: list[ZeroWindow | None] = [None, None]
 
     def record(self, step_s: float | None = None) -> None:
         """Keep its series over time, in intervals of a length; else of one that its own gives."""
@@ -202,7 +202,7 @@ class Connection:
         elif not flags & BOUNDS:
             half = self.halves[way]
             full_s = half.waiting.full_s if half.waiting else None
-            shut = self._shut[way] = Shut(
+            shut = self._shut[way] = ZeroWindow(
                 way, time_s, full_s=full_s, unread_s=half.stopped_s(time_s)
             )
             self.shuts.append(shut)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from benchctl.packets.sender.seen import Cause
 
 if TYPE_CHECKING:
-    from benchctl.packets.sender.sending import Half
+    from benchctl.packets.sender.sending import HalfConnection
     from benchctl.packets.sender.waiting import Waiting
 
 LEAST_STEP_S = 0.001
@@ -67,7 +67,7 @@ class _Track:
 
     __slots__ = ("_least_bytes", "_left_bytes", "_most_bytes", "_was_recovering", "half", "noted")
 
-    def __init__(self, half: Half) -> None:
+    def __init__(self, half: HalfConnection) -> None:
         self.half = half
         self.noted = array("d")
         self._left_bytes = self._most_bytes = 0
@@ -109,7 +109,9 @@ class Timeline:
 
     __slots__ = ("_began_s", "_halves", "_index", "_most", "_tracks", "step_s")
 
-    def __init__(self, began_s: float, halves: Sequence[Half], step_s: float | None) -> None:
+    def __init__(
+        self, began_s: float, halves: Sequence[HalfConnection], step_s: float | None
+    ) -> None:
         self.step_s = step_s or LEAST_STEP_S
         self._most = MOST_ASKED if step_s else MOST
         self._began_s = began_s

@@ -19,7 +19,7 @@ from itertools import groupby
 from operator import itemgetter
 
 from benchctl.packets.sender.seen import Cause, Seen, Sent
-from benchctl.packets.sender.sending import Half
+from benchctl.packets.sender.sending import HalfConnection
 
 MOST = 1 << 16
 """Strokes, or steps of a line, that are kept as they were."""
@@ -135,7 +135,9 @@ class TimeSequence(Seen):
     `UNKNOWN` where the trace does not show it.
     """
 
-    def __init__(self, half: Half, begin_s: float = -math.inf, end_s: float = math.inf) -> None:
+    def __init__(
+        self, half: HalfConnection, begin_s: float = -math.inf, end_s: float = math.inf
+    ) -> None:
         self.half = half
         self.begin_s, self.end_s = begin_s, end_s
         self.fresh, self.late, self.doubled = Strokes(), Strokes(), Strokes()

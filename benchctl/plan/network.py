@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from benchctl.run.planned import LOCAL, Host, Network, Outside, PlannedFlow, Way
+from benchctl.run.planned import LOCAL, DeclaredNetwork, Host, Network, PlannedFlow, Way
 
 if TYPE_CHECKING:
     from benchctl.lab.topology.model import Topology
@@ -24,7 +24,7 @@ def names_of(topology: Topology) -> dict[str, str]:
 
 
 def ends_of(
-    outside: Outside, topology: Topology, flows: Iterable[PlannedFlow]
+    outside: DeclaredNetwork, topology: Topology, flows: Iterable[PlannedFlow]
 ) -> dict[str, tuple[str, str]]:
     """Return the lab's names of the two hosts of each flow that stays in the lab."""
     found = {}
@@ -37,7 +37,7 @@ def ends_of(
     return found
 
 
-def planned_network(outside: Outside, topology: Topology) -> Network:
+def planned_network(outside: DeclaredNetwork, topology: Topology) -> Network:
     """Return the network of a lab that is not built yet, to compute commands."""
     nodes = {}
     for name in topology.hosts:
@@ -53,7 +53,7 @@ def planned_network(outside: Outside, topology: Topology) -> Network:
     return inside(outside, topology, nodes)
 
 
-def inside(outside: Outside, topology: Topology, nodes: Mapping[str, Host]) -> Network:
+def inside(outside: DeclaredNetwork, topology: Topology, nodes: Mapping[str, Host]) -> Network:
     """Return the network of a lab: its hosts under all their names, without our interfaces."""
     hosts = {}
     for known, name in names_of(topology).items():

@@ -26,9 +26,9 @@ from benchctl.profile.load import Document
 from benchctl.profile.model import LabTable, Order
 from benchctl.profile.values import seconds_and_share
 from benchctl.run.planned import (
+    DeclaredNetwork,
     Expectation,
     LabSettings,
-    Outside,
     PlannedChange,
     PlannedFlow,
     PlannedRun,
@@ -217,7 +217,7 @@ def _order(order: Order, points: int, repeats: int, seed: int) -> array[int]:
 
 def planned_run(
     plan: Plan,
-    outside: Outside,
+    outside: DeclaredNetwork,
     topology: TomlSource | None,
     registry: Registry,
     server_wait_s: float = 0.0,

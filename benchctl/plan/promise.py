@@ -19,7 +19,7 @@ from msgspec import Struct
 from benchctl.analysis.flow.laws import PathBounds
 from benchctl.analysis.flow.losses import MODEL, mathis_bps, padhye_bps
 from benchctl.api import Demand
-from benchctl.lab.emulate.link import Change, Course
+from benchctl.lab.emulate.link import Change, SettingsSchedule
 from benchctl.lab.topology.expect import (
     PING_PAYLOAD_BYTES,
     KernelBuffers,
@@ -66,7 +66,7 @@ class _DirectedFlow(Struct, frozen=True):
     """The payload rate that this loss allows; None if no model holds."""
 
 
-def promises(
+def expected_values(
     flows: Sequence[BoundFlow],
     ends: Mapping[str, tuple[str, str]],
     topology: Topology,
@@ -198,7 +198,7 @@ def _at(topology: Topology, changes: Sequence[LinkChange], at_s: float) -> Topol
     """Return the topology with its links as they are at a time of the trial."""
 
     def then(settings: LinkSettings, name: str) -> LinkSettings:
-        course = Course(settings)
+        course = SettingsSchedule(settings)
         for changed, change in changes:
             if changed == name:
                 course.add(change, 0)

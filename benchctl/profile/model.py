@@ -36,7 +36,7 @@ from benchctl.profile.values import (
     RateRange,
     TargetNames,
 )
-from benchctl.run.planned import LOCAL, PATIENCE_S, Hook, Outside, When
+from benchctl.run.planned import LOCAL, PATIENCE_S, DeclaredNetwork, Hook, When
 from benchctl.toml.table import TomlTable
 from benchctl.units import quoted
 
@@ -380,10 +380,10 @@ class Profile(TomlTable):
         )
 
     @property
-    def outside(self) -> Outside:
+    def outside(self) -> DeclaredNetwork:
         """The network that the flows may use where there is no lab."""
         hosts = {name: host.planned(name, self.run.patience) for name, host in self.hosts.items()}
-        return Outside(
+        return DeclaredNetwork(
             {LOCAL.name: LOCAL.address, **hosts},
             {name: server.planned for name, server in self.servers.items()},
             {name: way.planned for name, way in self.interfaces.items()},

@@ -8,7 +8,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from benchctl.api import Duration, Rate
 from benchctl.profile.values import Address, HostName, Name
-from benchctl.run.planned import LOCAL, Host, Peer, Reach, Way
+from benchctl.run.planned import LOCAL, ExternalServer, Host, SshTarget, Way
 from benchctl.toml.table import Ports, TomlTable
 from benchctl.units import quoted
 
@@ -63,9 +63,9 @@ class ServerTable(TomlTable):
     )
 
     @property
-    def planned(self) -> Peer:
+    def planned(self) -> ExternalServer:
         """The server as flows find it."""
-        return Peer(self.host, self.port)
+        return ExternalServer(self.host, self.port)
 
 
 class InterfaceTable(TomlTable):
@@ -153,10 +153,10 @@ class HostTable(TomlTable):
             address = self.address or LOCAL.address
             plain = self.address6 is None and self.ports is None and self.reachable
             return address if plain else self._host(name, address, None)
-        reach = Reach(self.ssh, sudo=self.sudo, patience_s=self.patience or patience_s)
+        reach = SshTarget(self.ssh, sudo=self.sudo, patience_s=self.patience or patience_s)
         return self._host(name, self.address or "", reach)
 
-    def _host(self, name: str, address: str, reach: Reach | None) -> Host:
+    def _host(self, name: str, address: str, reach: SshTarget | None) -> Host:
         return Host(
             name,
             address,

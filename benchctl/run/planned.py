@@ -74,7 +74,7 @@ class Way(NamedTuple):
     address: str | None = None
 
 
-class Peer(NamedTuple):
+class ExternalServer(NamedTuple):
     """A server that somebody else runs: its address, and the ports it may listen on."""
 
     host: str
@@ -86,7 +86,7 @@ class Peer(NamedTuple):
 PATIENCE_S = 25.0
 
 
-class Reach(NamedTuple):
+class SshTarget(NamedTuple):
     """How SSH reaches a host.
 
     ``destination`` is what ``ssh`` takes. The words of ``over`` go before ``ssh`` itself: those of
@@ -122,7 +122,7 @@ class Host(Struct, frozen=True):
     shares_ports: bool = True
     taken_ports: frozenset[int] = frozenset()
     address6: str = ""
-    reach: Reach | None = None
+    reach: SshTarget | None = None
     reachable: bool = True
     ports: tuple[int, int] | None = None
     as_root: bool = False
@@ -140,7 +140,7 @@ class Network(Struct, frozen=True):
     """
 
     hosts: Mapping[str, Host]
-    peers: Mapping[str, Peer] = {}
+    peers: Mapping[str, ExternalServer] = {}
     interfaces: Mapping[str, Way] = {}
 
     def target(self, to: str) -> Host | None:
@@ -176,14 +176,14 @@ class Network(Struct, frozen=True):
         return ways[flow.interface]
 
 
-class Outside(Struct, frozen=True):
+class DeclaredNetwork(Struct, frozen=True):
     """The network given by a profile without a lab.
 
     ``hosts`` maps names to hosts, or to the address of one that has nothing else.
     """
 
     hosts: Mapping[str, str | Host]
-    peers: Mapping[str, Peer] = {}
+    peers: Mapping[str, ExternalServer] = {}
     interfaces: Mapping[str, Way] = {}
 
     @property
@@ -346,7 +346,7 @@ class Settings(Struct, frozen=True):
     attempts: int = 1
     backoff_s: float = 0.0
     pause_s: float = 0.0
-    network: Outside = Outside({LOCAL.name: LOCAL.address})
+    network: DeclaredNetwork = DeclaredNetwork({LOCAL.name: LOCAL.address})
     lab: LabSettings | None = None
     reported: tuple[Reported, ...] = ()
     metrics: tuple[Metric, ...] = ()

@@ -22,10 +22,10 @@ from benchctl.hosts.log import command_log
 from benchctl.store.read import Reader
 from benchctl.tui.garbage import REST_S, Garbage
 from benchctl.tui.registry import SCREENS
-from benchctl.tui.screens.base.page import Page, Surroundings
+from benchctl.tui.screens.base.page import AppContext, Page
 from benchctl.tui.themes import DARK, OURS, PLAIN, variables
 from benchctl.tui.timers import once
-from benchctl.tui.typeahead import TypeAhead, Typed
+from benchctl.tui.typeahead import KeyQueue, Typed
 from benchctl.tui.widgets.plainer import Plainer
 from benchctl.visible import visible_lines
 
@@ -64,7 +64,7 @@ class BenchApp(App[None]):
 
     def __init__(
         self,
-        around: Surroundings,
+        around: AppContext,
         first: Page,
         *,
         keys: Mapping[str, str] | None = None,
@@ -88,7 +88,7 @@ class BenchApp(App[None]):
         """The runs that were looked at last on screens that need none, one, or two of them."""
         self._garbage = Garbage()
         self._library_faults = 0
-        self.type_ahead = TypeAhead(self, self._give, self._unready)
+        self.type_ahead = KeyQueue(self, self._give, self._unready)
         for own in OURS:
             self.register_theme(own)
         few = self.no_color or self.console.color_system in FEW_COLOURS

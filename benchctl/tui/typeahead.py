@@ -27,7 +27,7 @@ ROUNDS = 6
 LONGEST_S = 2.0
 
 
-class TypeAhead:
+class KeyQueue:
     """The keys that have arrived, and the one that is taking effect."""
 
     def __init__(

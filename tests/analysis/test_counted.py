@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchctl.analysis.flow.counted import BITS, MOST_VALUES, Counted
+from benchctl.analysis.flow.counted import BITS, MOST_VALUES, ValueHistogram
 from benchctl.analysis.statistics import quantile
 from benchctl.report.figures.distributions import counts_in, edges_of
 
@@ -16,7 +16,7 @@ SHARES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0)
 
 
 def counted(*parts, **options):
-    samples = Counted(**options)
+    samples = ValueHistogram(**options)
     for part in parts:
         samples.extend(part)
     return samples
@@ -50,7 +50,7 @@ def test_a_rank_that_there_is_not_is_an_error():
     with pytest.raises(IndexError):
         samples[3]
     with pytest.raises(IndexError):
-        Counted()[0]
+        ValueHistogram()[0]
 
 
 @pytest.mark.parametrize("sign", [1, -1])

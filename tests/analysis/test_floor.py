@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from benchctl.analysis.clocks.floor import floor_of
+from benchctl.analysis.clocks.floor import lower_bound_line
 
 REPEATABLE = settings(derandomize=True, deadline=None, max_examples=60)
 
@@ -39,7 +39,7 @@ def below(points, start, slope):
     )
 )
 def test_the_line_is_as_good_as_that_of_a_linear_programme(points):
-    line = floor_of(points)
+    line = lower_bound_line(points)
     assert all(delay >= line.at(at) - 1e-9 for at, delay in points)
     best = below(points, *programmed(points))
     assert below(points, line.start, line.slope) == pytest.approx(best, abs=1e-6)
@@ -48,7 +48,7 @@ def test_the_line_is_as_good_as_that_of_a_linear_programme(points):
 @pytest.mark.parametrize("seed", range(5))
 def test_the_line_of_a_probed_path_is_that_of_a_linear_programme(seed):
     points = delays(seed=seed, offset_s=0.055, drift=1e-3 / 60)
-    line = floor_of(points)
+    line = lower_bound_line(points)
     start, slope = programmed(points)
     assert line.start == pytest.approx(start, abs=1e-7)
     assert line.slope == pytest.approx(slope, abs=1e-9)
@@ -57,4 +57,4 @@ def test_the_line_of_a_probed_path_is_that_of_a_linear_programme(seed):
 def test_the_order_of_the_packets_does_not_matter():
     points = delays()
     mixed = random.Random(3).sample(points, len(points))
-    assert floor_of(mixed).slope == pytest.approx(floor_of(points).slope, abs=1e-12)
+    assert lower_bound_line(mixed).slope == pytest.approx(lower_bound_line(points).slope, abs=1e-12)

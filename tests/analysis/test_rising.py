@@ -8,7 +8,7 @@ import random
 import pytest
 
 from benchctl.analysis.flow.figures import FlowFold
-from benchctl.analysis.flow.rising import excess_of, rises_of
+from benchctl.analysis.flow.rising import delay_trend_events, excess_of
 from benchctl.metrics import Direction, Sample
 
 
@@ -34,27 +34,31 @@ def delays(excess: float, noise_s: float = 0.001, count: int = 50, seed: int = 1
 def test_a_queue_that_fills_shows_the_excess_as_the_slope_of_the_delay(
     metric: str, excess: float
 ) -> None:
-    (event,) = rises_of(fold(delays(excess), metric))
+    (event,) = delay_trend_events(fold(delays(excess), metric))
     assert event.metric == metric
     assert excess_of(event) == pytest.approx(excess, rel=0.1)
     assert event.level_after > event.level_before
 
 
 def test_noise_alone_rarely_rises_and_never_as_much_as_half_a_per_cent() -> None:
-    found = [one for seed in range(500) for one in rises_of(fold(delays(0.0, 0.002, seed=seed)))]
+    found = [
+        one
+        for seed in range(500)
+        for one in delay_trend_events(fold(delays(0.0, 0.002, seed=seed)))
+    ]
     assert len(found) < 25
     assert all(excess_of(one) < 0.005 for one in found)
 
 
 def test_a_queue_that_is_full_or_drains_does_not_rise() -> None:
     full = [0.1 + 0.001 * math.sin(n) for n in range(50)]
-    assert not list(rises_of(fold(full)))
-    assert not list(rises_of(fold(delays(0.01)[::-1])))
+    assert not list(delay_trend_events(fold(full)))
+    assert not list(delay_trend_events(fold(delays(0.01)[::-1])))
 
 
 def test_too_few_probes_show_no_trend() -> None:
-    assert not list(rises_of(fold(delays(0.05, count=24))))
+    assert not list(delay_trend_events(fold(delays(0.05, count=24))))
 
 
 def test_the_delay_of_tcp_itself_is_no_probe() -> None:
-    assert not list(rises_of(fold(delays(0.05), "tcp_rtt_s")))
+    assert not list(delay_trend_events(fold(delays(0.05), "tcp_rtt_s")))

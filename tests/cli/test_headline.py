@@ -8,7 +8,7 @@ import pytest
 
 from benchctl.tui.draw.plot.charts import Choice, compose
 from benchctl.tui.draw.text.spans import to_text
-from benchctl.tui.model.feed import Feed
+from benchctl.tui.model.feed import RunReader
 from benchctl.tui.model.zoom import View
 
 PROFILE = '[flows.main]\nbackend = "oracle"\nto = "local"\n[axes]\n"main.truth" = [1, 4]\n'
@@ -39,7 +39,7 @@ def test_it_has_columns_in_tables_and_rows_in_comparisons(oracle):
 
 def test_its_headline_is_plotted_first_and_listed_with_the_trials(oracle):
     benchctl, _ = oracle
-    with closing(Feed(benchctl.store, 1)) as feed:
+    with closing(RunReader(benchctl.store, 1)) as feed:
         while feed.poll(1.0):
             pass
         feed.look_at(0)

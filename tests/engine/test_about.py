@@ -5,10 +5,10 @@ from types import SimpleNamespace
 
 from hosts.linked import linked
 
-from benchctl.engine.runner.host_facts import About
-from benchctl.run.planned import Host, Reach
+from benchctl.engine.runner.host_facts import HostFacts
+from benchctl.run.planned import Host, SshTarget
 
-FAR = Host("far", "192.0.2.10", reach=Reach("far"))
+FAR = Host("far", "192.0.2.10", reach=SshTarget("far"))
 
 
 def test_a_connection_is_recorded_with_its_clock_and_why_it_was_lost():
@@ -16,8 +16,8 @@ def test_a_connection_is_recorded_with_its_clock_and_why_it_was_lost():
     recorder = SimpleNamespace(update_run=lambda **columns: written.append(columns))
 
     async def main(link):
-        about = About(recorder)
-        await about.greet(FAR, link)
+        about = HostFacts(recorder)
+        await about.on_connect(FAR, link)
         first = written[-1]["connections"]["far"]
         await link.timed()
         link._break("it is gone")
@@ -36,7 +36,7 @@ def test_a_connection_that_is_needed_no_more_is_not_lost():
     recorder = SimpleNamespace(update_run=lambda **columns: written.append(columns))
 
     async def main(link):
-        await About(recorder).greet(FAR, link)
+        await HostFacts(recorder).on_connect(FAR, link)
         await link.close()
         await asyncio.sleep(0)
 

@@ -11,7 +11,7 @@ from benchctl.engine.site.attendance import Attendance, AwayError
 from benchctl.engine.site.hooks import Hooks
 from benchctl.engine.site.site import Site
 from benchctl.errors import HostError
-from benchctl.run.planned import LOCAL, Hook, Host, Network, PlannedTrial, Reach, When
+from benchctl.run.planned import LOCAL, Hook, Host, Network, PlannedTrial, SshTarget, When
 from benchctl.run.record import HookOutcome
 
 
@@ -56,7 +56,7 @@ TRIALS = [trial("a", "b"), trial("b", "c"), trial("c", "a")]
 def attended(hosts, main, trials=TRIALS, hooks=()):
     """Run ``main(attendance)`` after all hosts were asked; returns the notes."""
     notes = []
-    of_run = [Host(name, f"192.0.2.{n}", reach=Reach(name)) for n, name in enumerate(NAMES, 1)]
+    of_run = [Host(name, f"192.0.2.{n}", reach=SshTarget(name)) for n, name in enumerate(NAMES, 1)]
     site = Site(Network({"local": LOCAL, **{host.name: host for host in of_run}}))
 
     async def wrapped():
@@ -146,7 +146,7 @@ def test_a_host_that_is_away_prepares_nothing_and_keeps_no_other_from_it():
             ran.append((hook.when, host.name))
             return HookOutcome(hook.host, hook.when, hook.command, 0, "")
 
-    network = Network({name: Host(name, "192.0.2.1", reach=Reach(name)) for name in "ac"})
+    network = Network({name: Host(name, "192.0.2.1", reach=SshTarget(name)) for name in "ac"})
     hooks = [Hook(name, when, "true") for when in When for name in "ac"]
     away = {"c"}
     recorder = SimpleNamespace(update_run=lambda **_: None, update_trial=lambda *_, **__: None)

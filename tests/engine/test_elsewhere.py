@@ -13,11 +13,11 @@ from benchctl.engine.site.site import Site
 from benchctl.errors import HostError, MissingError
 from benchctl.hosts.clocks import HostClock
 from benchctl.hosts.ssh import remote
-from benchctl.run.planned import Host, Network, Reach
+from benchctl.run.planned import Host, Network, SshTarget
 
 AHEAD_S = 100.0
 PATH_S = 0.02
-FAR = Host("local", "192.0.2.10", shares_ports=False, reach=Reach("paris"))
+FAR = Host("local", "192.0.2.10", shares_ports=False, reach=SshTarget("paris"))
 SITE = Site(Network({"local": FAR}))
 
 

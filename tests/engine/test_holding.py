@@ -9,11 +9,20 @@ import pytest
 
 from benchctl.engine.checks.needed_hosts import needed_hosts
 from benchctl.engine.runner import host_locks as module
-from benchctl.engine.runner.host_locks import Holding
+from benchctl.engine.runner.host_locks import HostLocks
 from benchctl.errors import HostError, UsageError
 from benchctl.hosts.ssh.remote import holder
 from benchctl.metrics import Direction
-from benchctl.run.planned import LOCAL, Hook, Host, Network, Peer, PlannedFlow, Reach, When
+from benchctl.run.planned import (
+    LOCAL,
+    ExternalServer,
+    Hook,
+    Host,
+    Network,
+    PlannedFlow,
+    SshTarget,
+    When,
+)
 
 
 class FakeLink:
@@ -60,11 +69,11 @@ async def nothing(host, link):
 
 
 def hosts(*names):
-    return [Host(name, f"{name}.test", reach=Reach(name)) for name in names]
+    return [Host(name, f"{name}.test", reach=SshTarget(name)) for name in names]
 
 
 def holding(run, notes):
-    return Holding(run, nothing, notes.append)
+    return HostLocks(run, nothing, notes.append)
 
 
 def test_hosts_are_taken_in_the_order_of_their_names():
@@ -129,7 +138,7 @@ def test_a_host_that_another_run_took_while_the_connection_was_broken_is_not_mea
 
     async def reconnect():
         link = FakeLink("a.test", locks, [])
-        await holding("one", []).greet(Host("a", "a.test"), link)
+        await holding("one", []).on_connect(Host("a", "a.test"), link)
 
     with pytest.raises(HostError, match=r"host a: run other of .* measures there now"):
         asyncio.run(reconnect())
@@ -142,7 +151,7 @@ def test_a_run_that_may_not_wait_leaves_all_hosts_as_they_are_and_says_who_has_o
     locks = {"b.test": holder("other")}
     with pytest.raises(UsageError, match="host b is measured by run other of "):
         asyncio.run(
-            Holding("one", nothing, None).take(FakeHosts(locks, []), [*hosts("a", "b"), LOCAL])
+            HostLocks("one", nothing, None).take(FakeHosts(locks, []), [*hosts("a", "b"), LOCAL])
         )
     assert locks == {"b.test": holder("other")}
 
@@ -169,7 +178,7 @@ def test_this_machine_is_named_as_such():
 A, B = hosts("a", "b")
 NETWORK = Network(
     {"a": A, "b": B, "local": LOCAL, "also": Host("also", "127.0.0.2")},
-    {"far": Peer("192.0.2.1", None)},
+    {"far": ExternalServer("192.0.2.1", None)},
 )
 
 

@@ -7,7 +7,7 @@ import pytest
 from packets.written import MSS, SACK_PERMITTED, SCALE, ethernet, ipv4, pcap, tcp, udp
 
 from benchctl.api import Demand, Direction
-from benchctl.engine.trial.packet_figures import Crossed, keep_inside, look_inside
+from benchctl.engine.trial.packet_figures import OneWayPackets, analyze_captures, keep_analysis
 from benchctl.hosts.clocks import ClockSpan
 from benchctl.run.record import ClockReading, RecordedPackets
 
@@ -71,7 +71,7 @@ def captured(folder, *, beside=(), datagrams=(), far=lambda at_s: at_s):
 
 
 def test_both_ends_together_give_each_loss_and_the_delay_of_every_packet(tmp_path):
-    found = look_inside(captured(tmp_path), tmp_path, one_clock=True, stop=lambda: False)
+    found = analyze_captures(captured(tmp_path), tmp_path, one_clock=True, stop=lambda: False)
     near, far = (one.findings[0]["directions"][0] for one in found.captures)
     assert near["retransmissions"]["count"] == far["retransmissions"]["count"] == 2
     assert (near["packets"], far["packets"]) == (14, 12)
@@ -96,7 +96,7 @@ def test_connections_of_other_flows_between_the_same_hosts_are_left_out(tmp_path
     captures = captured(tmp_path, beside=[5202])
 
     def look(port):
-        return look_inside(captures, tmp_path, port=port, one_clock=True, stop=lambda: False)
+        return analyze_captures(captures, tmp_path, port=port, one_clock=True, stop=lambda: False)
 
     every, own = look(None), look(5201)
     assert (len(every.captures[0].findings), len(every.paired)) == (2, 2)
@@ -122,7 +122,7 @@ def test_a_flow_of_datagrams_has_them_beside_the_connection_that_controls_it(tmp
     captures = captured(tmp_path, datagrams=[(5300, 0), *((5201, way) for way in ways)])
 
     def look(port, protocol="udp"):
-        found = look_inside(
+        found = analyze_captures(
             captures, tmp_path, port=port, protocol=protocol, one_clock=True, stop=lambda: False
         )
         return found.captures
@@ -152,7 +152,9 @@ def test_a_flow_whose_server_has_no_port_has_what_is_of_its_protocol(tmp_path):
     echo = ethernet(ipv4(bytes([8, 0, 0, 0, 0, 1, 0, 1]), protocol=1))
     with (tmp_path / "from.pcap").open("ab") as file:
         file.write(pcap([(EPOCH * 10**9, echo)])[24:])  # behind the head of the file
-    found = look_inside(captures, tmp_path, protocol="icmp", one_clock=True, stop=lambda: False)
+    found = analyze_captures(
+        captures, tmp_path, protocol="icmp", one_clock=True, stop=lambda: False
+    )
     assert exchanged(found.captures[0]) == [("ICMP", "10.0.0.1", "10.0.0.2", 1)]
     assert (found.captures[0].findings, found.paired) == ((), [])
 
@@ -165,7 +167,7 @@ def test_fragments_of_datagrams_have_no_port_and_are_the_flow_s(tmp_path):
     ]
     (tmp_path / "f.pcap").write_bytes(pcap([(EPOCH * 10**9, frame) for frame in frames]))
     captures = [RecordedPackets("from", "f.pcap", 3, 0, 0)]
-    found = look_inside(
+    found = analyze_captures(
         captures, tmp_path, port=5201, protocol="udp", one_clock=True, stop=lambda: False
     )
     assert exchanged(found.captures[0]) == [
@@ -175,13 +177,13 @@ def test_fragments_of_datagrams_have_no_port_and_are_the_flow_s(tmp_path):
 
 
 def test_one_end_alone_has_its_findings_and_nothing_of_both(tmp_path):
-    found = look_inside(captured(tmp_path)[:1], tmp_path, one_clock=True, stop=lambda: False)
+    found = analyze_captures(captured(tmp_path)[:1], tmp_path, one_clock=True, stop=lambda: False)
     assert len(found.captures[0].findings) == 1
     assert (found.paired, found.crossed) == ([], {})
 
 
 def test_with_two_clocks_there_is_no_figure_of_delays(tmp_path):
-    found = look_inside(captured(tmp_path), tmp_path, one_clock=False, stop=lambda: False)
+    found = analyze_captures(captured(tmp_path), tmp_path, one_clock=False, stop=lambda: False)
     assert found.paired[0]["one_clock"] is False
     assert found.crossed == {}
 
@@ -202,7 +204,7 @@ def test_with_two_clocks_that_are_known_delays_are_true_within_their_error(tmp_p
     """A packet that leaves at our 0.3 s comes by a clock that gained 0.12 ms since the first."""
     captures = captured(tmp_path, far=lambda at_s: at_s + AHEAD_S + DRIFT * at_s)
     clocks = {"from": clock(0.0, 0.001), "to": clock(AHEAD_S, 0.002, drift=DRIFT)}
-    found = look_inside(captures, tmp_path, one_clock=False, stop=lambda: False, clocks=clocks)
+    found = analyze_captures(captures, tmp_path, one_clock=False, stop=lambda: False, clocks=clocks)
     [pair] = found.paired
     assert (pair["one_clock"], pair["clock_error_s"]) == (False, 0.003)
     there, back = pair["directions"]
@@ -220,7 +222,7 @@ def test_with_two_clocks_that_are_known_delays_are_true_within_their_error(tmp_p
 def test_a_clock_that_was_set_meanwhile_tells_no_delays(tmp_path):
     clocks = {"from": clock(0.0, 0.001), "to": None}
     captures = captured(tmp_path)
-    found = look_inside(captures, tmp_path, one_clock=False, stop=lambda: False, clocks=clocks)
+    found = analyze_captures(captures, tmp_path, one_clock=False, stop=lambda: False, clocks=clocks)
     assert found.paired[0]["clock_error_s"] is None
     assert found.crossed == {}
 
@@ -228,14 +230,14 @@ def test_a_clock_that_was_set_meanwhile_tells_no_delays(tmp_path):
 def test_a_file_that_is_gone_costs_its_own_findings_only(tmp_path):
     captures = captured(tmp_path)
     (tmp_path / captures[1].file).unlink()
-    found = look_inside(captures, tmp_path, one_clock=True, stop=lambda: False)
+    found = analyze_captures(captures, tmp_path, one_clock=True, stop=lambda: False)
     assert [len(one.findings) for one in found.captures] == [1, 0]
     assert found.paired == []
 
 
 def test_who_stops_a_run_waits_for_no_file(tmp_path):
     captures = captured(tmp_path)
-    assert look_inside(captures, tmp_path, one_clock=True, stop=lambda: True) is None
+    assert analyze_captures(captures, tmp_path, one_clock=True, stop=lambda: True) is None
 
 
 @pytest.mark.parametrize(("protocol", "lost"), [("tcp", [2.0]), ("udp", [])])
@@ -255,23 +257,23 @@ def test_only_a_flow_of_tcp_has_the_figures_of_its_connections(tmp_path, protoco
     )
     place = SimpleNamespace(flow=bound, port=None, one_clock=True, network=None)
     flow = SimpleNamespace(captures=captured(tmp_path), flow_id=1, second_0=EPOCH)
-    asyncio.run(keep_inside(recorder, place, flow, asyncio.Event()))
+    asyncio.run(keep_analysis(recorder, place, flow, asyncio.Event()))
     counts = [one.value for (_, name), one in figures.items() if name == "packets_lost"]
     assert counts == lost
 
 
 def test_the_series_has_what_left_in_each_interval():
     left = [1000.0 + n * 0.25 for n in range(5)]
-    crossed = Crossed(left, [0.1, 0.2, 0.3, 0.4, 0.5], 0, 0, 0)
+    crossed = OneWayPackets(left, [0.1, 0.2, 0.3, 0.4, 0.5], 0, 0, 0)
     series = list(crossed.series(999.0))
     assert [start_s for start_s, _, _ in series] == pytest.approx([1, 1.25, 1.5, 1.75, 2])
     assert [owd_s for *_, owd_s in series] == [0.1, 0.2, 0.3, 0.4, 0.5]
-    assert list(Crossed([], [], 1, 0, 0).series(0.0)) == []
-    assert "owd_s" not in Crossed([], [], 1, 0, 0).figures
+    assert list(OneWayPackets([], [], 1, 0, 0).series(0.0)) == []
+    assert "owd_s" not in OneWayPackets([], [], 1, 0, 0).figures
 
 
 def test_the_streams_of_each_end_have_their_windows(tmp_path):
-    found = look_inside(captured(tmp_path), tmp_path, one_clock=True, stop=lambda: False)
+    found = analyze_captures(captured(tmp_path), tmp_path, one_clock=True, stop=lambda: False)
     sent = [one for one in found.windows if (one.host, one.to) == ("from", "10.0.0.2")]
     assert {one.stream for one in sent} == {0}
     assert max(one.metrics["flight_bytes"] for one in sent) == 1000 * SEGMENTS

@@ -23,7 +23,7 @@ from benchctl.errors import HostError, MissingError
 from benchctl.hosts.local.spawn import LocalSpawner
 from benchctl.hosts.sent import ports as ports_module
 from benchctl.plan.bound import bind_flow
-from benchctl.run.planned import LOCAL, Host, Network, Peer, Reach, Way
+from benchctl.run.planned import LOCAL, ExternalServer, Host, Network, SshTarget, Way
 
 
 class VersionedParameters(Parameters):
@@ -47,7 +47,7 @@ class PortlessBackend(FakeBackend):
     capabilities = Capabilities((Direction.ROUND_TRIP,))
 
 
-HERE = Network({"local": LOCAL}, {"public": Peer("203.0.113.1", (9200, 9203))})
+HERE = Network({"local": LOCAL}, {"public": ExternalServer("203.0.113.1", (9200, 9203))})
 TOOLS = {role: Tool("1") for role in Role}
 
 
@@ -77,7 +77,7 @@ def test_a_peers_ports_are_its_range_in_order():
 
 
 def test_a_peer_without_ports_has_the_tools_own():
-    network = Network({"local": LOCAL}, {"public": Peer("203.0.113.1", None)})
+    network = Network({"local": LOCAL}, {"public": ExternalServer("203.0.113.1", None)})
     assert ports_of(bind_flow(flow(to="public"), FakeBackend()), network, ()) == [5201]
 
 
@@ -160,7 +160,8 @@ def test_a_host_of_a_lab_has_every_port_but_those_of_its_services_and_of_other_f
 
 def test_a_profiles_server_goes_before_a_lab_host_of_its_name():
     network = Network(
-        {"local": LOCAL, "paris": Host("paris", "10.0.0.9")}, {"paris": Peer("paris.test", None)}
+        {"local": LOCAL, "paris": Host("paris", "10.0.0.9")},
+        {"paris": ExternalServer("paris.test", None)},
     )
     assert network.target("paris") is None
     described = bind_flow(flow(to="paris"), FakeBackend()).described(network, 1, TOOLS, Role.CLIENT)
@@ -184,7 +185,7 @@ def test_a_server_that_benchctl_runs_is_known_to_the_backend():
 )  # fmt: skip
 def test_a_backend_knows_where_both_ends_have_one_clock(peer, one_clock):
     network = replace(
-        HERE, hosts={**HERE.hosts, "lab-host": LOCAL}, peers={"far": Peer(peer, None)}
+        HERE, hosts={**HERE.hosts, "lab-host": LOCAL}, peers={"far": ExternalServer(peer, None)}
     )
     assert bind_flow(flow(), FakeBackend()).described(network, 7, TOOLS, Role.CLIENT).one_clock
     described = bind_flow(flow(to="far"), FakeBackend()).described(network, 7, TOOLS, Role.CLIENT)
@@ -233,7 +234,7 @@ def test_a_host_elsewhere_has_the_addresses_that_its_name_has_here(monkeypatch):
     monkeypatch.setattr(socket, "getaddrinfo", look_up)
 
     def found(address, **more):
-        host = asyncio.run(with_address(Host("h", address, reach=Reach("h"), **more)))
+        host = asyncio.run(with_address(Host("h", address, reach=SshTarget("h"), **more)))
         return host.address, host.address6
 
     assert found("oslo") == ("192.0.2.1", "2001:db8::1")
@@ -251,7 +252,7 @@ def test_servers_behind_a_nat_listen_at_all_addresses_and_clients_find_them_at_t
             return address != "192.0.2.1"
 
     notes = []
-    oslo = Host("oslo", "192.0.2.1", reach=Reach("oslo"), address6="2001:db8::1")
+    oslo = Host("oslo", "192.0.2.1", reach=SshTarget("oslo"), address6="2001:db8::1")
     oslo = asyncio.run(with_own_address(oslo, Asked(), notes.append))
     network = Network({"local": LOCAL, "oslo": oslo})
     assert len(notes) == 1

@@ -13,7 +13,7 @@ from benchctl.lab.emulate.link import Change
 from benchctl.lab.topology.expect import KernelBuffers
 from benchctl.lab.topology.topology import build_topology
 from benchctl.plan.bound import bind_flow
-from benchctl.plan.promise import bottlenecks, bounds, promises
+from benchctl.plan.promise import bottlenecks, bounds, expected_values
 from benchctl.run.planned import PlannedFlow
 from benchctl.toml.source import parse_toml
 
@@ -57,7 +57,7 @@ def expected(topology, *flows, ends=None, changes=()):
     if ends is None:
         ends = {flow.name: (flow.source, flow.to) for flow in flows}
     bound = [bind_flow(flow, installed().load(flow.backend)) for flow in flows]
-    return promises(bound, ends, topology, KernelBuffers((6, 18)), changes)
+    return expected_values(bound, ends, topology, KernelBuffers((6, 18)), changes)
 
 
 def links(topology, *flows, changes=()):
@@ -113,12 +113,12 @@ def test_a_protocol_whose_headers_are_not_known_has_no_expected_rate(topology, p
 def test_a_backend_says_itself_what_its_flows_ask_of_the_network(topology):
     flow = PlannedFlow("x", "own", "b", "d", None, Direction.SEND, 0.0, {"duration": "2s"})
     flow = bind_flow(flow, OwnNames())
-    told = promises([flow], {"x": ("b", "d")}, topology, KernelBuffers((6, 18)))
+    told = expected_values([flow], {"x": ("b", "d")}, topology, KernelBuffers((6, 18)))
     assert told["x"]["send"]["throughput_bps"] == pytest.approx(3e6)
     assert told["x"]["send"]["rtt_s"] == pytest.approx(0.040 + 2 * (1448 + 28 + 14) * 8 / 10e6)
     # The rate falls when half of the time that counts is over.
     slower = ("core", Change(at_ns=1_500_000_000, rate_bps=1e6 / UDP))
-    told = promises([flow], {"x": ("b", "d")}, topology, KernelBuffers((6, 18)), [slower])
+    told = expected_values([flow], {"x": ("b", "d")}, topology, KernelBuffers((6, 18)), [slower])
     assert told["x"]["send"]["throughput_bps"] == pytest.approx(2e6)
 
 

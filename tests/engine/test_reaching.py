@@ -12,7 +12,7 @@ from benchctl.errors import MissingError, ProfileError
 from benchctl.profile.load import load_profile
 from benchctl.profile.places import check_destination, host_in
 from benchctl.run.codec import from_json, to_json
-from benchctl.run.planned import Host, Outside, Reach, Way
+from benchctl.run.planned import DeclaredNetwork, Host, SshTarget, Way
 from benchctl.tui.draw.text.plantext import plan_lines
 from benchctl.tui.draw.text.spans import to_text
 
@@ -85,12 +85,12 @@ reachable = false
     assert outside.network.hosts["paris"] == Host(
         "paris", "192.0.2.10",
         interfaces={"wired": Way("eth0")}, address6="2001:db8::10",
-        reach=Reach("paris", sudo=True), ports=(5300, 5320),
+        reach=SshTarget("paris", sudo=True), ports=(5300, 5320),
     )  # fmt: skip
     tokyo = outside.network.hosts["tokyo"]
     assert (tokyo.address, tokyo.reachable, tokyo.reach.sudo) == ("tokyo.test", False, False)
     assert ssh.read_text().splitlines() == ["-G -- paris", "-G -- ann@tokyo.test"]
-    assert from_json(to_json(outside), Outside) == outside
+    assert from_json(to_json(outside), DeclaredNetwork) == outside
 
 
 def test_an_address_of_the_measured_network_is_not_asked_for(profile, ssh):
@@ -101,7 +101,7 @@ def test_an_address_of_the_measured_network_is_not_asked_for(profile, ssh):
 
 
 def test_a_store_of_before_has_addresses_only():
-    outside = from_json('{"hosts": {"local": "127.0.0.1", "lan": "192.0.2.1"}}', Outside)
+    outside = from_json('{"hosts": {"local": "127.0.0.1", "lan": "192.0.2.1"}}', DeclaredNetwork)
     assert outside.network.hosts["lan"] == Host("lan", "192.0.2.1")
     assert not outside.elsewhere
 
@@ -221,7 +221,7 @@ address = "192.0.2.9"
 """
     made = planned(profile(hosts), None, None, None, yes=False)
     paris, tokyo = made.network.hosts["paris"], made.network.hosts["tokyo"]
-    assert paris.reach == Reach("paris")
+    assert paris.reach == SshTarget("paris")
     assert paris.address == "10.0.0.1"
     assert tokyo.address == "192.0.2.9"
     assert made.network.hosts["desk"].reach is None
@@ -239,7 +239,7 @@ ssh = "tokyo"
 """
     made = planned(profile(hosts), None, None, None, yes=False, lab="none")
     assert made.network.hosts["paris"].address == "192.0.2.10"
-    assert made.network.hosts["paris"].reach == Reach("paris")
+    assert made.network.hosts["paris"].reach == SshTarget("paris")
 
 
 def test_hosts_are_one_machine_if_both_have_the_address_as_their_own():

@@ -29,7 +29,15 @@ from benchctl.plan.bound import bind_trial
 from benchctl.plan.plan import lab_settings
 from benchctl.plugins import Candidate
 from benchctl.profile.model import LabTable
-from benchctl.run.planned import Host, Outside, Peer, PlannedFlow, PlannedTrial, Settings, Way
+from benchctl.run.planned import (
+    DeclaredNetwork,
+    ExternalServer,
+    Host,
+    PlannedFlow,
+    PlannedTrial,
+    Settings,
+    Way,
+)
 from benchctl.toml.source import parse_toml
 
 TEXT = """
@@ -55,14 +63,16 @@ between = ["c:late", "r"]
 delay = "1ms"
 """
 REGISTRY = Registry({"fake": Candidate("fake", "tests", FakeBackend)})
-OUTSIDE = Outside({"local": "127.0.0.1"}, {"paris": Peer("server.test", None)}, {"en0": Way("en0")})
+OUTSIDE = DeclaredNetwork(
+    {"local": "127.0.0.1"}, {"paris": ExternalServer("server.test", None)}, {"en0": Way("en0")}
+)
 
 
 class FakeLab:
     """A lab that notes what happens to it."""
 
     log = None
-    fallen = False
+    has_failed = False
     while_building = None
     uncounted = ""
     why_not_kernel = ""
@@ -80,7 +90,7 @@ class FakeLab:
         return cls(topology, emulator or topology.emulator)
 
     def check(self):
-        if self.fallen:
+        if self.has_failed:
             raise LabError("the lab failed: out of memory")
 
     def change(self, link, change):
@@ -341,7 +351,7 @@ def test_a_lab_that_fell_is_built_anew_and_the_user_hears_why(lab, site, monkeyp
 
     async def main():
         await one.prepare(trial())
-        monkeypatch.setattr(FakeLab, "fallen", True)
+        monkeypatch.setattr(FakeLab, "has_failed", True)
         await one.prepare(trial())
         await one.close()
 
@@ -364,10 +374,10 @@ def test_a_lab_that_is_killed_while_it_is_built_costs_an_attempt(lab, site, monk
         monkeypatch.setattr(FakeLab, "while_building", staticmethod(kill))
         with pytest.raises(LabKilledError):
             await one.prepare(trial())
-        assert await one.fallen() == "the lab cannot be built: its keeper was killed"
+        assert await one.failure_reason() == "the lab cannot be built: its keeper was killed"
         monkeypatch.setattr(FakeLab, "while_building", None)
         await one.prepare(trial())
-        assert await one.fallen() == ""
+        assert await one.failure_reason() == ""
         await one.close()
 
     asyncio.run(main())

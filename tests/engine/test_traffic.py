@@ -8,7 +8,7 @@ from benchctl.engine.prepare.volume import (
     Path,
     check_traffic,
     expected_traffic,
-    too_much,
+    over_limit,
 )
 from benchctl.errors import UsageError
 
@@ -88,7 +88,7 @@ def test_a_server_of_others_is_the_end_of_a_path(plan):
 @pytest.mark.parametrize(("trials", "needs"), [(80, False), (81, True)])
 def test_more_than_100_gb_need_a_yes(plan, trials, needs):
     made = plan('from = "oslo"\nto = "lima"\n', repeats=trials)  # of 1.25 GB each
-    assert bool(too_much(made)) is needs
+    assert bool(over_limit(made)) is needs
     if needs:
         with pytest.raises(UsageError, match=r"94.3 GiB at 1.00 Gbit/s; more than .* needs --yes"):
             check_traffic(made)
@@ -96,5 +96,5 @@ def test_more_than_100_gb_need_a_yes(plan, trials, needs):
 
 def test_repeats_until_a_figure_is_known_count_with_the_most_of_them(plan):
     text = 'from = "oslo"\nto = "lima"\n[run.repeats]\nuntil = "1%"\nof = "throughput_bps"\n'
-    assert not too_much(plan(f"{text}most = 80\n"))
-    assert too_much(plan(f"{text}most = 81\n")).startswith("at most what the network carries")
+    assert not over_limit(plan(f"{text}most = 80\n"))
+    assert over_limit(plan(f"{text}most = 81\n")).startswith("at most what the network carries")

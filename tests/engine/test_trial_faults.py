@@ -227,7 +227,7 @@ class Falling(Site):
         if self.built == 1 and self.when == "begun":
             raise LabError("the lab failed: out of memory")
 
-    async def fallen(self):
+    async def failure_reason(self):
         return "the lab failed: out of memory" if self.built == 1 else ""
 
 
@@ -267,7 +267,7 @@ def test_a_lab_that_falls_with_the_last_attempt_fails_its_trial_and_not_the_run(
 
 def test_a_lab_that_cannot_be_built_is_the_error_of_more_than_a_trial(measure):
     site = Falling("prepared")
-    site.fallen = Site(NETWORK).fallen
+    site.failure_reason = Site(NETWORK).failure_reason
     with pytest.raises(LabError, match="nsenter"):
         measure({"server": SERVER, "client": GOOD}, site=site)
 
@@ -304,7 +304,7 @@ def test_the_last_attempt_says_what_the_links_carried(measure):
     assert [link["kept"] for link in outcome.trial.links] == [True]
 
 
-class Counted(Site):
+class ValueHistogram(Site):
     """A site that remembers when its links were counted."""
 
     async def carried(self, trial):
@@ -313,7 +313,7 @@ class Counted(Site):
 
 
 def test_links_are_counted_when_every_end_of_the_flows_has_ended(measure):
-    site = Counted(NETWORK)
+    site = ValueHistogram(NETWORK)
     stubborn = Script([(0.01, "ready")], ends_s=None, on_signal=None)
     outcome = measure({"server": stubborn, "client": GOOD}, site=site)
     asked_s, killed_s = (at_s for at_s, _ in outcome.signals("server"))

@@ -20,9 +20,9 @@ from benchctl.engine.trial.trial import Signals, TrialRunner
 from benchctl.plan.bound import bind_trial
 from benchctl.plugins import Candidate
 from benchctl.run.planned import (
+    ExternalServer,
     Host,
     Network,
-    Peer,
     PlannedFlow,
     PlannedRun,
     PlannedTrial,
@@ -41,7 +41,7 @@ REGISTRY = Registry(
 )
 # No other program has a port here, whatever this machine runs.
 OURS = Host("local", "127.0.0.1", shares_ports=False)
-NETWORK = Network({"local": OURS}, {"public": Peer("203.0.113.1", (9200, 9202))})
+NETWORK = Network({"local": OURS}, {"public": ExternalServer("203.0.113.1", (9200, 9202))})
 
 
 def flow(name="main", to="local", label="x", delay_s=0.0, backend="fake", direction="send", **more):

@@ -9,9 +9,9 @@ from waiting import DEADLINE_S
 
 from benchctl.hosts.ssh import ssh
 from benchctl.hosts.ssh.remote import RemoteHost
-from benchctl.run.planned import Reach
+from benchctl.run.planned import SshTarget
 
-REACH = Reach("far")
+REACH = SshTarget("far")
 
 
 def booted(python=sys.executable):

@@ -20,7 +20,7 @@ from benchctl.hosts.sent import facts, ports
 from benchctl.hosts.sent.frames import MOST_HEAD
 from benchctl.hosts.ssh import login, remote
 from benchctl.hosts.ssh.shell import PlainClock, _Answers
-from benchctl.run.planned import Host, Reach
+from benchctl.run.planned import Host, SshTarget
 
 # An agent that does what its text says with each message: it has no table.
 HOSTILE = """
@@ -232,7 +232,7 @@ def test_what_is_no_answer_of_a_shell_is_refused(octets, why):
 
 
 def recorder(tmp_path, most_bytes=1000):
-    recording = HostCapture(Host("far", "192.0.2.1", reach=Reach("far")), "", 96, most_bytes)
+    recording = HostCapture(Host("far", "192.0.2.1", reach=SshTarget("far")), "", 96, most_bytes)
     return HostRecorder(recording, tmp_path / "file", time.time)
 
 

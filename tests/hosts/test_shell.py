@@ -24,9 +24,9 @@ from benchctl.hosts.ssh import scripts, shell
 from benchctl.hosts.ssh.posix import QUESTIONS
 from benchctl.hosts.ssh.remote import LOST
 from benchctl.hosts.ssh.shell import PlainClock
-from benchctl.run.planned import Host, Reach
+from benchctl.run.planned import Host, SshTarget
 
-PARIS = Host("paris", "192.0.2.1", reach=Reach("ann@paris"))
+PARIS = Host("paris", "192.0.2.1", reach=SshTarget("ann@paris"))
 PROGRAMS = (
     "cat", "date", "grep", "id", "ip", "ln", "ls", "rm", "setsid", "sh", "sleep", "touch", "uname",
 )  # fmt: skip

@@ -15,9 +15,9 @@ from benchctl.errors import HostError
 from benchctl.hosts.hosts import Hosts
 from benchctl.hosts.ssh import login, remote, ssh
 from benchctl.hosts.tasks import cancel
-from benchctl.run.planned import PATIENCE_S, Host, Reach
+from benchctl.run.planned import PATIENCE_S, Host, SshTarget
 
-PARIS = Host("paris", "192.0.2.1", reach=Reach("ann@paris"))
+PARIS = Host("paris", "192.0.2.1", reach=SshTarget("ann@paris"))
 
 
 def script(directory, name, text):
@@ -239,13 +239,13 @@ def test_every_login_shell_reads_the_command_alike():
 
 
 def test_options_of_a_destination_are_none_of_ssh():
-    words = ssh.command(Reach("-oProxyCommand=evil"))
+    words = ssh.command(SshTarget("-oProxyCommand=evil"))
     assert words[words.index("-oProxyCommand=evil") - 1] == "--"
 
 
 @pytest.mark.tool("ssh")
 def test_the_real_ssh_takes_all_the_options():
-    words = ssh.command(Reach("paris.invalid", options=("-F", "none")))
+    words = ssh.command(SshTarget("paris.invalid", options=("-F", "none")))
     place = words.index("ssh") + 1
     done = subprocess.run(
         [*words[:place], "-G", *words[place:]], capture_output=True, text=True, check=False
@@ -302,15 +302,15 @@ def test_a_host_that_is_frozen_is_lost(there, tmp_path, monkeypatch):
 
 def test_hosts_are_connected_at_the_same_time_but_not_too_many(there):
     there(RUNS)
-    many = [Host(f"h{n}", "192.0.2.1", reach=Reach(f"h{n}")) for n in range(5)]
+    many = [Host(f"h{n}", "192.0.2.1", reach=SshTarget(f"h{n}")) for n in range(5)]
 
     async def main():
         greeted = []
 
-        async def greet(host, link):
+        async def on_connect(host, link):
             greeted.append(host.name)
 
-        async with Hosts(greet) as hosts:
+        async with Hosts(on_connect) as hosts:
             await hosts.connect(many)
             await hosts.connect(many)
             return sorted(greeted)

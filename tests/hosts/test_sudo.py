@@ -21,7 +21,7 @@ from benchctl.errors import HostError
 from benchctl.hosts.hosts import Hosts
 from benchctl.hosts.ssh import ssh
 from benchctl.hosts.ssh.remote import LOST
-from benchctl.run.planned import Host, Reach
+from benchctl.run.planned import Host, SshTarget
 
 pytestmark = [
     pytest.mark.tool("sudo", "unshare", "setpriv"),
@@ -175,7 +175,7 @@ SHELLS = [
     for shell in ("dash", "bash", "busybox")
 ]
 PROGRAMS = ("date", "grep", "id", "ln", "ls", "rm", "setsid", "sh", "sleep", "sudo")
-PLAIN = Host("far", "192.0.2.1", reach=Reach("far", sudo=True))
+PLAIN = Host("far", "192.0.2.1", reach=SshTarget("far", sudo=True))
 AS_ROOT = replace(PLAIN, as_root=True)
 
 

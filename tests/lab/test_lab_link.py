@@ -6,7 +6,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchctl.lab.emulate.link import NEVER_NS, Change, Course, OneWay
+from benchctl.lab.emulate.link import NEVER_NS, Change, OneWay, SettingsSchedule
 from benchctl.lab.topology.model import LinkSettings
 
 S = 1_000_000_000
@@ -193,7 +193,7 @@ def values(course, moments_s):
 
 
 def test_a_ramp_moves_linearly_and_a_later_change_of_the_same_value_cuts_it_short():
-    course = Course(LinkSettings(rate_bps=10e6, delay_s=0.25))
+    course = SettingsSchedule(LinkSettings(rate_bps=10e6, delay_s=0.25))
     course.add(Change(at_ns=1 * S, over_ns=2 * S, rate_bps=2e6, delay_s=0.75), now_ns=0)
     course.add(Change(at_ns=5 * S, over_ns=1 * S, rate_bps=4e6), now_ns=0)
     course.add(Change(at_ns=int(5.5 * S), rate_bps=9e6), now_ns=0)
@@ -205,7 +205,7 @@ def test_a_ramp_moves_linearly_and_a_later_change_of_the_same_value_cuts_it_shor
 
 
 def test_values_move_on_their_own_when_another_changes():
-    course = Course(LinkSettings(rate_bps=8e6, delay_s=0.0))
+    course = SettingsSchedule(LinkSettings(rate_bps=8e6, delay_s=0.0))
     course.add(Change(at_ns=0, over_ns=4 * S, rate_bps=4e6), now_ns=0)
     course.add(Change(at_ns=0, over_ns=2 * S, delay_s=0.5), now_ns=0)
     course.add(Change(at_ns=3 * S, queue_packets=7), now_ns=0)
@@ -214,6 +214,6 @@ def test_values_move_on_their_own_when_another_changes():
 
 
 def test_a_ramp_to_or_from_no_limit_is_a_step_at_its_end():
-    course = Course(LinkSettings(delay_s=0.0))
+    course = SettingsSchedule(LinkSettings(delay_s=0.0))
     course.add(Change(at_ns=0, over_ns=2 * S, rate_bps=1e6), now_ns=0)
     assert values(course, [1, 2]) == [(math.inf, 0.0), (1e6, 0.0)]

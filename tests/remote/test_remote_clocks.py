@@ -11,7 +11,7 @@ from waiting import until
 from benchctl.hosts.clocks import MOST_APART
 from benchctl.hosts.hosts import Hosts
 from benchctl.hosts.ssh import remote
-from benchctl.run.planned import Host, Reach
+from benchctl.run.planned import Host, SshTarget
 
 pytestmark = NEEDS
 
@@ -23,7 +23,7 @@ FULL_S = 0.2
 
 
 def host(lab, name):
-    return Host(name, lab.lab.nodes[name].address, reach=Reach(name, lab.over))
+    return Host(name, lab.lab.nodes[name].address, reach=SshTarget(name, lab.over))
 
 
 @pytest.mark.parametrize("skew_s", [FAST_S, SLOW_S])

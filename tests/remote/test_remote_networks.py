@@ -11,7 +11,7 @@ from waiting import wait_until
 
 from benchctl.hosts.hosts import Hosts
 from benchctl.hosts.ssh.remote import holder
-from benchctl.run.planned import Host, Reach
+from benchctl.run.planned import Host, SshTarget
 
 pytestmark = NEEDS
 
@@ -108,7 +108,7 @@ def test_a_run_that_may_not_wait_says_who_has_its_hosts_and_records_nothing(lab,
 
     async def main():
         async with Hosts() as hosts:
-            paris = Host("paris", "", reach=Reach("paris", lab.over))
+            paris = Host("paris", "", reach=SshTarget("paris", lab.over))
             assert not await hosts.lock(paris, "other")
             return await asyncio.to_thread(lab.run, sys.executable, "-m", "benchctl", *words)
 

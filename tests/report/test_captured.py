@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from packets.slow import slow
 from report.sample_report import RUN, TRIALS
 
-from benchctl.engine.trial.packet_figures import look_inside
+from benchctl.engine.trial.packet_figures import analyze_captures
 from benchctl.packets.findings import connection_entry
 from benchctl.packets.trace import read_trace
 from benchctl.report.exports import md
@@ -39,7 +39,7 @@ def report_with(*flows):
 @pytest.fixture
 def both_ends(tmp_path):
     """A flow of ten segments, two of which are lost, captured at both ends."""
-    found = look_inside(captured(tmp_path), tmp_path, one_clock=True, stop=lambda: False)
+    found = analyze_captures(captured(tmp_path), tmp_path, one_clock=True, stop=lambda: False)
     return replace(FLOW, source="from", target="to", captures=found.captures, paired=found.paired)
 
 
@@ -91,7 +91,7 @@ def test_one_end_says_what_its_sender_waited_for_and_what_closed_its_window(one_
 
 def test_datagrams_and_the_connection_that_controls_them_are_told_apart(tmp_path):
     captures = captured(tmp_path, datagrams=[(5201, 0), (5201, 1)])
-    found = look_inside(
+    found = analyze_captures(
         captures, tmp_path, port=5201, protocol="udp", one_clock=True, stop=lambda: False
     )
     flow = replace(FLOW, source="from", target="to", captures=found.captures, paired=found.paired)

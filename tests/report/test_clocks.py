@@ -12,12 +12,12 @@ from benchctl.report.exports.entries import report_entry
 from benchctl.report.report import report_of
 from benchctl.report.text.clocks import apart_text, clock_lines, clock_text
 from benchctl.report.text.delays import delay_table
-from benchctl.run.planned import Peer, Settings
+from benchctl.run.planned import ExternalServer, Settings
 from benchctl.run.record import ClockReading, Figure
 
 MS = 1e-3
 FAR = Settings({"count": (1, 10, 20, 100, 300, 500)}, "listed", ())
-FAR = replace(FAR, network=replace(FAR.network, peers={"paris": Peer("192.0.2.1", None)}))
+FAR = replace(FAR, network=replace(FAR.network, peers={"paris": ExternalServer("192.0.2.1", None)}))
 
 
 def told(there, back, **more):

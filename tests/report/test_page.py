@@ -18,7 +18,7 @@ from benchctl.report.pivot import pivot
 from benchctl.report.text.heading import heading
 from benchctl.report.text.limiting import limit_lines
 from benchctl.report.text.remarks import remarks
-from benchctl.run.planned import Host, LabSettings, Outside, PlannedFlow, Reach
+from benchctl.run.planned import DeclaredNetwork, Host, LabSettings, PlannedFlow, SshTarget
 from benchctl.run.record import Figure, FlowEvent, Happening, Note
 from benchctl.run.status import Status
 
@@ -284,9 +284,9 @@ def test_uplot_is_the_released_file():
 
 
 def test_facts_of_hosts_elsewhere_and_the_way_to_them_are_on_the_page():
-    oslo = Host("oslo", "192.0.2.1", reach=Reach("ann@oslo"), ports=(5300, 5320))
+    oslo = Host("oslo", "192.0.2.1", reach=SshTarget("ann@oslo"), ports=(5300, 5320))
     run = with_profile()
-    settings = replace(run.settings, network=Outside({"local": "127.0.0.1", "oslo": oslo}))
+    settings = replace(run.settings, network=DeclaredNetwork({"local": "127.0.0.1", "oslo": oslo}))
     run = replace(run, settings=settings, hosts={"oslo": {"kernel": "6.12"}})
     page = page_of([Stored(replace(REPORT, run=run), [])], pictures=False)
     text = " ".join(Reader(html_of(page)).text)

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from report import sample_report
 from store.store_support import NOW, new_run
 
-from benchctl.report.progress.progress import LiveNarrator
+from benchctl.report.progress.progress import LiveProgress
 from benchctl.report.progress.terminal import shows_progress
 from benchctl.run.status import Status
 from benchctl.store.follow import FlowEnded, FlowStarted, RunResumed, TrialEnded, TrialStarted
@@ -25,7 +25,7 @@ class Watched:
         self.left = TRIALS
         self.run = run
         self._trial = trial
-        self.narrator = LiveNarrator(
+        self.progress = LiveProgress(
             run, self.stream, environment, lambda: (self.left, float(self.left)), lambda: self.now
         )
 
@@ -36,17 +36,17 @@ class Watched:
             started_time=begins and NOW + begins,
             finished_time=ends and NOW + ends,
         )
-        self.narrator.tell(TrialStarted(trial))
+        self.progress.show(TrialStarted(trial))
         if ends:
             self.left -= 1
             self.now = NOW + ends
-            self.narrator.tell(TrialEnded(trial))
+            self.progress.show(TrialEnded(trial))
         return trial
 
     def drawn(self):
         """Draw once, and return what was written for it."""
-        before = self.stream.tell()
-        self.narrator.tick()
+        before = self.stream.show()
+        self.progress.tick()
         return self.stream.getvalue()[before:]
 
 
@@ -59,39 +59,39 @@ def watch(tmp_path):
 
     def start(**environment):
         watched = Watched(reader.run(run_id), next(reader.trials(run_id)), environment)
-        opened.append(watched.narrator)
+        opened.append(watched.progress)
         return watched
 
     yield start
-    for narrator in opened:
-        narrator.close()
+    for progress in opened:
+        progress.close()
     reader.close()
 
 
 def test_before_the_first_end_the_time_left_is_the_plan(watch):
     watched = watch()
-    assert watched.narrator.time_left() == "5 s left"
+    assert watched.progress.time_left() == "5 s left"
     watched.trial(0.5, None)
     watched.now = NOW + 1.6
-    assert watched.narrator.time_left() == "4 s left"
+    assert watched.progress.time_left() == "4 s left"
 
 
 def test_a_trial_whose_attempt_failed_takes_its_whole_time_again(watch):
     watched = watch()
     trial, flow = watched.trial(0.5, None), sample_report.flow("main", Status.FAILED).flow
-    watched.narrator.tell(FlowEnded(trial, flow, {}))
+    watched.progress.show(FlowEnded(trial, flow, {}))
     watched.now = NOW + 20
-    assert watched.narrator.time_left() == "5 s left"
-    watched.narrator.tell(FlowStarted(replace(trial, started_time=watched.now), flow))
+    assert watched.progress.time_left() == "5 s left"
+    watched.progress.show(FlowStarted(replace(trial, started_time=watched.now), flow))
     watched.now += 0.6
-    assert watched.narrator.time_left() == "4 s left"
+    assert watched.progress.time_left() == "4 s left"
 
 
 def test_the_trials_of_a_resumed_run_are_those_that_are_left_when_it_begins(watch):
     watched = watch(TERM="xterm")
     watched.left = 2  # it had failed trials, which are planned again
-    watched.narrator.tell(RunResumed(watched.run, frozenset({0})))
-    assert watched.narrator.time_left() == "2 s left"
+    watched.progress.show(RunResumed(watched.run, frozenset({0})))
+    assert watched.progress.time_left() == "2 s left"
     assert "benchctl 0/2, 2 s left" in watched.drawn()
 
 
@@ -100,7 +100,7 @@ def test_the_time_left_is_by_what_trials_took_from_end_to_end(watch):
     watched.trial(2.0, 3.0)
     watched.trial(3.34, 4.34)
     # Each takes a third of a second of set-up beside its planned second.
-    assert watched.narrator.time_left() == "4 s left"
+    assert watched.progress.time_left() == "4 s left"
 
 
 def test_one_trial_that_waited_for_hours_does_not_count(watch):
@@ -108,13 +108,13 @@ def test_one_trial_that_waited_for_hours_does_not_count(watch):
     for begins in (1.0, 2.0, 7200.0):
         watched.trial(begins, begins + 1)
     watched.trial(7201.0, 7202.0)
-    assert watched.narrator.time_left() == "1 s left"
+    assert watched.progress.time_left() == "1 s left"
 
 
 def test_a_trial_that_ended_before_it_began_says_nothing(watch):
     watched = watch()
     watched.trial(1.5, 1.0)
-    assert watched.narrator.time_left() == "4 s left"
+    assert watched.progress.time_left() == "4 s left"
 
 
 def test_the_title_of_the_terminal_shows_it_and_is_restored(watch):
@@ -123,7 +123,7 @@ def test_the_title_of_the_terminal_shows_it_and_is_restored(watch):
     watched.trial(0.5, 1.5)
     assert "\x1b]2;benchctl 1/5, 4 s left\x1b\\" in watched.drawn()
     assert "\x1b]2" not in watched.drawn()  # it has not changed
-    watched.narrator.close()
+    watched.progress.close()
     assert watched.stream.getvalue().endswith("\x1b[23;2t")
 
 
@@ -131,7 +131,7 @@ def test_a_terminal_that_takes_it_shows_the_progress_until_the_end(watch):
     watched = watch(TERM="xterm", WT_SESSION="1")
     watched.trial(0.5, 1.5)
     assert "\x1b]9;4;1;20\x1b\\" in watched.drawn()
-    watched.narrator.close()
+    watched.progress.close()
     assert watched.stream.getvalue().endswith("\x1b]9;4;0;\x1b\\")
 
 

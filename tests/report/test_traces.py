@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from benchctl.api import Fold, Metric
 from benchctl.metrics import Vocabulary
-from benchctl.report.timeline.traces import LineKey, TimeWindow, Traces
+from benchctl.report.timeline.traces import LineKey, TimeWindow, TrialLines
 from benchctl.store.bulk import SeriesSource
 
 
@@ -20,7 +20,7 @@ def row(series, end_s, *values, length_s=1.0):
 
 
 def traces(window=TimeWindow(0.0, 100.0), split=()):  # noqa: B008
-    return Traces(window, split, Vocabulary())
+    return TrialLines(window, split, Vocabulary())
 
 
 def means(line, seconds=10):

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from benchctl.run.codec import from_json, from_row, to_json
 from benchctl.run.planned import (
+    DeclaredNetwork,
     Expectation,
+    ExternalServer,
     LabSettings,
-    Outside,
-    Peer,
     PlannedChange,
     PlannedFlow,
     PlannedTrial,
@@ -46,9 +46,9 @@ SETTINGS = st.builds(
     expect=st.lists(of(Expectation), max_size=2).map(tuple),
     reported=st.lists(of(Reported), max_size=2).map(tuple),
     network=st.builds(
-        Outside,
+        DeclaredNetwork,
         st.dictionaries(TEXTS, TEXTS, max_size=2),
-        st.dictionaries(TEXTS, of(Peer), max_size=2),
+        st.dictionaries(TEXTS, of(ExternalServer), max_size=2),
         st.dictionaries(TEXTS, of(Way), max_size=2),
     ),
     lab=st.none()

@@ -13,7 +13,7 @@ from tui.made_runs import BEGIN
 from benchctl.tui.app import BenchApp
 from benchctl.tui.pictures import text_of
 from benchctl.tui.registry import SCREENS
-from benchctl.tui.screens.base.page import Surroundings
+from benchctl.tui.screens.base.page import AppContext
 from benchctl.tui.screens.live import LiveScreen
 from benchctl.tui.screens.plan import PlanScreen
 
@@ -73,27 +73,27 @@ class Hand(Pilot):
 
 
 def open_plan(profile=None, store=Path("runs.sqlite")):
-    return PlanScreen(Surroundings(store, Clock()), profile)
+    return PlanScreen(AppContext(store, Clock()), profile)
 
 
 def open_live(store, run_id, clock):
-    return LiveScreen(Surroundings(store, clock), run_id, live=True)
+    return LiveScreen(AppContext(store, clock), run_id, live=True)
 
 
 def open_replay(store, run_id, clock, at_s):
-    return LiveScreen(Surroundings(store, clock), run_id, live=False, at_s=at_s)
+    return LiveScreen(AppContext(store, clock), run_id, live=False, at_s=at_s)
 
 
 def open_page(store, name, *run_ids):
     """Open a screen as its key does."""
-    return SCREENS[name].load()(Surroundings(store, Clock()), *run_ids)
+    return SCREENS[name].load()(AppContext(store, Clock()), *run_ids)
 
 
 def drive(store, first, script, *, size=(80, 24), clock=None, **options):
     """Show a first page and run a script with the pilot once all of it was read."""
 
     async def go():
-        app = BenchApp(Surroundings(store, clock or Clock()), first, **options)
+        app = BenchApp(AppContext(store, clock or Clock()), first, **options)
         app.NOTIFICATION_TIMEOUT = waiting.COMMAND_S
         async with app.run_test(size=size, notifications=True):
             pilot = Hand(app)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from benchctl.metrics import Vocabulary
-from benchctl.report.timeline.traces import ALL, TimeWindow, Traces
+from benchctl.report.timeline.traces import ALL, TimeWindow, TrialLines
 from benchctl.store.bulk import SeriesSource
 from benchctl.tui.draw.plot.charts import Choice, compose, rescaled
 from benchctl.tui.draw.text.spans import to_text
@@ -22,7 +22,7 @@ VIEW = View(0.0, 10.0)
 
 def traces_of(flows, metrics=("throughput_bps", "rtt_s"), ways=("send",), streams=1, among=FLOWS):
     """Return lines of flows of the run ``among``, each of two samples that differ by flow."""
-    traces = Traces(TimeWindow(0.0, 10.0), flows, Vocabulary(), among)
+    traces = TrialLines(TimeWindow(0.0, 10.0), flows, Vocabulary(), among)
     sources = {
         number: SeriesSource(flow, "iperf3", "client", stream, way, metrics, 0.0, streams)
         for number, (flow, way, stream) in enumerate(product(flows, ways, range(streams)))
@@ -98,7 +98,7 @@ def test_a_caption_tells_as_much_of_every_line_and_no_figure_in_part(width, coun
 
 def steady(metric, values, spacing_s, streams=1, seconds=10.0):
     """Return lines of one flow: a sample of every stream each ``spacing_s``; ``values`` by time."""
-    traces = Traces(TimeWindow(0.0, seconds), (), Vocabulary(), ("main",))
+    traces = TrialLines(TimeWindow(0.0, seconds), (), Vocabulary(), ("main",))
     sources = {
         stream: SeriesSource("main", "x", "client", stream, "send", (metric,), 0.0, streams)
         for stream in range(streams)

@@ -11,7 +11,7 @@ from benchctl.run.planned import PlannedRun, PlannedTrial, Settings
 from benchctl.store import bulk
 from benchctl.store.bulk import Bulk
 from benchctl.store.record import create_run
-from benchctl.tui.model.feed import Feed
+from benchctl.tui.model.feed import RunReader
 
 
 class Timer:
@@ -30,7 +30,7 @@ def feed_of(store):
     opened = []
 
     def open_feed(timer=lambda: 0.0):
-        opened.append(Feed(store, 1, timer))
+        opened.append(RunReader(store, 1, timer))
         return opened[-1]
 
     yield open_feed

@@ -12,7 +12,7 @@ from benchctl.run.condition import EventRule
 from benchctl.run.planned import Expectation, PlannedRun, PlannedTrial, Settings, Until
 from benchctl.run.record import Figure, FlowEvent, Happening
 from benchctl.store.record import Recorder, create_run
-from benchctl.tui.model.feed import Feed
+from benchctl.tui.model.feed import RunReader
 from benchctl.tui.model.results import Results
 
 UNTIL = Until("throughput_bps", 0.02, 2, 6)
@@ -49,7 +49,7 @@ def repeated(store):
 
 
 def goals(store, at_s):
-    with closing(Feed(store, 1)) as feed:
+    with closing(RunReader(store, 1)) as feed:
         while feed.poll(1.0):
             pass
         results = Results(feed.view, feed.report_at, lambda: feed.ends_read)

@@ -14,7 +14,7 @@ from benchctl.run.planned import PlannedRun, PlannedTrial, Search, Settings
 from benchctl.run.record import Figure, FlowEvent, Happening
 from benchctl.store.read import Reader
 from benchctl.store.record import Recorder, create_run
-from benchctl.tui.model.feed import Feed
+from benchctl.tui.model.feed import RunReader
 from benchctl.tui.model.results import Results
 from benchctl.units import parse_rate
 
@@ -61,7 +61,7 @@ def searched(store):
 
 @pytest.fixture
 def results(searched):
-    with closing(Feed(searched, 1)) as feed:
+    with closing(RunReader(searched, 1)) as feed:
         while feed.poll(1.0):
             pass
         yield Results(feed.view, feed.report_at, lambda: feed.ends_read)
@@ -122,7 +122,7 @@ def test_the_bracket_is_on_the_live_screen_at_every_size(searched, size):
     ("at_s", "known", "left_s"), [(-1, 1, 10), (5, 1, 5), (15, 2, 5), (35, 4, 5), (45, 4, 0)]
 )
 def test_a_replay_knows_only_the_tries_that_were_known_then(searched, at_s, known, left_s):
-    with closing(Feed(searched, 1)) as feed:
+    with closing(RunReader(searched, 1)) as feed:
         while feed.poll(1.0):
             pass
         view = feed.view
@@ -149,7 +149,7 @@ def test_a_replay_goes_on_to_the_next_try_by_a_key(searched):
 
 
 def test_a_store_that_cannot_be_read_is_tried_again_and_no_try_is_lost(searched, monkeypatch):
-    with closing(Feed(searched, 1)) as feed:
+    with closing(RunReader(searched, 1)) as feed:
         results = Results(feed.view, feed.report_at, lambda: feed.ends_read)
 
         def locked(*_, **__):

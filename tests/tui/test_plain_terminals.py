@@ -15,7 +15,7 @@ from tui.test_goldens import NOW, PAGES, STORE, compare, here, history, live, pl
 from benchctl.store.manage import set_tags
 from benchctl.tui.app import PLAIN
 from benchctl.tui.draw.text.glyphs import ASCII, BLOCKS, BRAILLE, CONSOLE, plainer_from
-from benchctl.tui.screens.base.page import Surroundings
+from benchctl.tui.screens.base.page import AppContext
 
 __all__ = ["here"]
 HAS = {CONSOLE: CP437, ASCII: {*string.printable}}
@@ -28,8 +28,8 @@ def drawn_with(monkeypatch):
     """Draw every screen with a set of characters."""
 
     def draw_with(glyphs):
-        own = partial(Surroundings, glyphs=glyphs)
-        monkeypatch.setattr("tui.driving.Surroundings", own)
+        own = partial(AppContext, glyphs=glyphs)
+        monkeypatch.setattr("tui.driving.AppContext", own)
 
     return draw_with
 

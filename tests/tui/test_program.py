@@ -29,10 +29,10 @@ from benchctl.errors import StoreError
 from benchctl.store.read import Reader
 from benchctl.store.schema import VERSION
 from benchctl.tui.app import BenchApp
-from benchctl.tui.model.feed import Feed
+from benchctl.tui.model.feed import RunReader
 from benchctl.tui.registry import SCREENS
 from benchctl.tui.screens.base import page
-from benchctl.tui.screens.base.page import Surroundings
+from benchctl.tui.screens.base.page import AppContext
 from benchctl.tui.screens.compare import CompareScreen
 from benchctl.tui.screens.history import HistoryScreen
 from benchctl.tui.screens.live import LiveScreen
@@ -137,7 +137,7 @@ def test_a_run_whose_last_time_cannot_be_read_is_let_go(three, monkeypatch):
     def unreadable(feed):
         raise StoreError("damaged")
 
-    monkeypatch.setattr(Feed, "last_time", unreadable)
+    monkeypatch.setattr(RunReader, "last_time", unreadable)
     with pytest.raises(StoreError, match="damaged"):
         open_page(three, "live", 1)
 
@@ -198,7 +198,7 @@ def test_a_screen_that_is_not_seen_rests(three, monkeypatch, name):
 
     async def go():
         first = open_page(three, name, *range(1, entry.runs + 1))
-        async with BenchApp(Surroundings(three, Clock()), first).run_test() as pilot:
+        async with BenchApp(AppContext(three, Clock()), first).run_test() as pilot:
             await pilot.app.push_screen(open_page(three, "history"))
             await waiting.until(lambda: not first._timer._active.is_set())
             seen, ticks["history"] = ticks[name], 0

@@ -9,7 +9,7 @@ from tui.driving import Clock, drive, open_live, open_replay, press, shown, unti
 from tui.made_runs import whole_run
 from tui.test_charts import FLOWS, traces_of
 
-from benchctl.analysis.flow.counted import Counted
+from benchctl.analysis.flow.counted import ValueHistogram
 from benchctl.report.figures.figure import PictureKind
 from benchctl.report.timeline.traces import ALL
 from benchctl.tui.draw.plot.charts import Choice, no_samples, spread_metrics
@@ -31,7 +31,7 @@ def samples_of(traces, **options):
     told = {}
     for metric in traces.metrics():
         for number, key in enumerate(traces.keys(metric)):
-            told[key] = Counted(**options)
+            told[key] = ValueHistogram(**options)
             told[key].extend(delays(seed=number, base_s=0.02 * (number + 1)))
     return told.get
 

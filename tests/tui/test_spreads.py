@@ -17,7 +17,7 @@ from benchctl.report.timeline.traces import LineKey
 from benchctl.store import single
 from benchctl.store.bulk import Bulk
 from benchctl.store.read import Reader
-from benchctl.tui.model.feed import Feed
+from benchctl.tui.model.feed import RunReader
 from benchctl.tui.model.spreads import SpreadOf
 
 RTT = LineKey("ping", "round-trip", "rtt_s")
@@ -31,7 +31,7 @@ def feed(store):
     opened = []
 
     def open_feed(position, metrics, split=(), run_id=1, **options):
-        feed = Feed(store, run_id, **options)
+        feed = RunReader(store, run_id, **options)
         opened.append(feed)
         while feed.poll(1.0):
             pass

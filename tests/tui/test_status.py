@@ -12,7 +12,7 @@ from benchctl.run.record import Figure
 from benchctl.store.read import Reader
 from benchctl.tui.draw.text.spans import to_text
 from benchctl.tui.draw.views import status
-from benchctl.tui.model.feed import Feed
+from benchctl.tui.model.feed import RunReader
 from benchctl.tui.model.playhead import Playhead
 
 
@@ -21,7 +21,7 @@ def feed_of(tmp_path):
     opened = []
 
     def open_feed(position=None):
-        feed = Feed(tmp_path / "runs.sqlite", 1)
+        feed = RunReader(tmp_path / "runs.sqlite", 1)
         opened.append(feed)
         while feed.poll(1.0):
             pass

@@ -9,11 +9,11 @@ from tui.driving import drive, open_page, open_plan, settle, shown
 from tui.made_runs import whole_run
 from waiting import DEADLINE_S, until
 
-from benchctl.tui.model.feed import Feed
+from benchctl.tui.model.feed import RunReader
 from benchctl.tui.screens.base.pick import PickFrom
 from benchctl.tui.screens.history import HistoryScreen
 from benchctl.tui.screens.live import LiveScreen
-from benchctl.tui.typeahead import TypeAhead
+from benchctl.tui.typeahead import KeyQueue
 
 
 def together(pilot, *typed):
@@ -85,9 +85,11 @@ def test_keys_behind_one_that_opens_a_page_act_on_what_it_has(store, slow_histor
 
 def test_keys_behind_one_that_opens_a_replay_act_on_its_samples(store, monkeypatch):
     whole_run(store)
-    is_read, poll = threading.Event(), Feed.poll
+    is_read, poll = threading.Event(), RunReader.poll
     monkeypatch.setattr(
-        Feed, "poll", lambda feed, *how, **what: not is_read.is_set() or poll(feed, *how, **what)
+        RunReader,
+        "poll",
+        lambda feed, *how, **what: not is_read.is_set() or poll(feed, *how, **what),
     )
 
     async def script(pilot):
@@ -117,7 +119,7 @@ def test_keys_behind_a_change_act_on_what_it_leaves(store):
 
 @pytest.mark.usefixtures("toy_profiles")
 def test_a_program_that_stood_still_gives_no_key_up_that_is_on_its_way(monkeypatch):
-    follow, due, hops = TypeAhead._follow, [], []
+    follow, due, hops = KeyQueue._follow, [], []
 
     async def all_timers_first(type_ahead, *what):
         hops.append(what)
@@ -126,7 +128,7 @@ def test_a_program_that_stood_still_gives_no_key_up_that_is_on_its_way(monkeypat
                 await invoke(called)
         await follow(type_ahead, *what)
 
-    monkeypatch.setattr(TypeAhead, "_follow", all_timers_first)
+    monkeypatch.setattr(KeyQueue, "_follow", all_timers_first)
 
     async def script(pilot):
         monkeypatch.setattr("benchctl.tui.typeahead.once", lambda _app, _s, call: due.append(call))

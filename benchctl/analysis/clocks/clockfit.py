@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 
 from benchctl.analysis.clocks.clocks import RECEIVE, SEND, are_apart, promised_of
-from benchctl.analysis.clocks.floor import DelayAt, floor_of
+from benchctl.analysis.clocks.floor import DelayAt, lower_bound_line
 from benchctl.analysis.clocks.levels import DelayStep, levels_of, steps_of
 from benchctl.analysis.flow.figures import FlowFold, distribution
 from benchctl.analysis.statistics import quantile
@@ -179,7 +179,7 @@ def drift_of(ways: Ways, steps: Mapping[str, Sequence[DelayStep]]) -> float | No
         within = [point for point in points if begin_s <= point[0] <= end_s]
         if len(within) < LEAST_PACKETS or max(within)[0] - min(within)[0] < LEAST_SPAN_S:
             return None
-        line = floor_of(within)
+        line = lower_bound_line(within)
         above = [(at_s, delay_s - line.at(at_s)) for at_s, delay_s in within]
         span_s = max(within)[0] - min(within)[0]
         levels = sorted(levels_of(above, len(above) // 10)[1])

@@ -29,7 +29,7 @@ class FloorLine(Struct, frozen=True):
         return self.start + self.slope * time_s
 
 
-def floor_of(points: Sequence[DelayAt]) -> FloorLine:
+def lower_bound_line(points: Sequence[DelayAt]) -> FloorLine:
     """Return the line below points of two or more times, in any order."""
     hull: list[DelayAt] = []
     for point in sorted(points):

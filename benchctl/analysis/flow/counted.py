@@ -15,7 +15,7 @@ MOST_VALUES = 8192
 BITS = 11
 
 
-class Counted(Sequence[float]):
+class ValueHistogram(Sequence[float]):
     """Samples by rank, the least first, with how often each value occurs.
 
     Everything is exact for up to ``most`` different values. Of more, all but the least and the

@@ -23,7 +23,7 @@ LEAST_GROUPS = 5
 _RISES, _WHOLE = 0.66, 0.55
 
 
-def rises_of(fold: FlowFold) -> Iterator[FlowEvent]:
+def delay_trend_events(fold: FlowFold) -> Iterator[FlowEvent]:
     """Yield an event for each delay that rises through the whole flow."""
     for (direction, metric), series in fold.measured().items():
         if metric in PROBES and (rise := _rise(series)):

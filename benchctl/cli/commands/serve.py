@@ -13,7 +13,7 @@ from benchctl.visible import visible
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from benchctl.engine.serve import Served
+    from benchctl.engine.serve import ServerSpec
 
 
 def serve(
@@ -62,14 +62,14 @@ def serve(
     servers = _servers(tools, bind, _networks(allow))
     here = bind or own_address()
 
-    def listens(served: Served) -> None:
+    def listens(served: ServerSpec) -> None:
         backend, can = served.backend, served.backend.capabilities
         port = "" if served.port == can.default_port else f" --port {served.port}"
         version = f" {served.tool.version}" if served.tool.version else ""
         print(f"{backend.name}{version} listens on port {served.port}; on the other host type:")
         print(f"  benchctl quick {here} --backend {backend.name}{port}", flush=True)
 
-    def says(served: Served, line: str) -> None:
+    def says(served: ServerSpec, line: str) -> None:
         if not quiet:
             print(visible(f"{served.backend.name}: {line}"), file=sys.stderr)
 
@@ -100,12 +100,12 @@ def _networks(texts: Sequence[str]) -> tuple[str, ...]:
         raise UsageError(f"--allow: {error}", "for example: --allow 192.0.2.0/24") from None
 
 
-def _servers(tools: Sequence[str], bind: str | None, allow: tuple[str, ...]) -> list[Served]:
+def _servers(tools: Sequence[str], bind: str | None, allow: tuple[str, ...]) -> list[ServerSpec]:
     """Return the servers to run. Raises UsageError, MissingError."""
     from benchctl.api import Role
     from benchctl.backends import installed
     from benchctl.engine.checks.tools import look
-    from benchctl.engine.serve import Served, everywhere, may_listen
+    from benchctl.engine.serve import ServerSpec, everywhere, may_listen
     from benchctl.errors import MissingError, UsageError
 
     registry = installed()
@@ -136,7 +136,7 @@ def _servers(tools: Sequence[str], bind: str | None, allow: tuple[str, ...]) -> 
             other = f"--tool {name}:{place + 8000} serves it on another"
             print(f"benchctl: {name} is left out, because {why}; {other}", file=sys.stderr)
             continue
-        servers.append(Served(backend, tool, bind or everywhere(), place, allow))
+        servers.append(ServerSpec(backend, tool, bind or everywhere(), place, allow))
     if not servers:
         raise UsageError("no tool can be served here", "see benchctl backends")
     return servers

@@ -21,7 +21,7 @@ from benchctl.tui.registry import SCREENS
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from benchctl.tui.screens.base.page import Page, Surroundings
+    from benchctl.tui.screens.base.page import AppContext, Page
 
 PICTURES = (".svg", ".txt", "")
 _WITHOUT = "--screenshot FILE, benchctl run, show and compare work without one"
@@ -130,7 +130,7 @@ def tui(
     from benchctl.tui.hangup import end_with_terminal
     from benchctl.tui.pictures import take_picture
     from benchctl.tui.preferences import preferences_of, theme_of
-    from benchctl.tui.screens.base.page import Surroundings
+    from benchctl.tui.screens.base.page import AppContext
     from benchctl.tui.themes import DARK
 
     # At a fixed moment, every picture is the same.
@@ -140,7 +140,7 @@ def tui(
     of_pictures = DARK.name if screenshot is not None else None
     terminal = () if screenshot is not None else _terminal()
     preferences = preferences_of(settings(), *terminal)
-    around = Surroundings(store, clock, preferences.glyphs)
+    around = AppContext(store, clock, preferences.glyphs)
     page = _first_page(around, names, attach, replay, _read_seconds(at), screen)
     colours = theme_of(theme) if theme else preferences.theme or of_pictures
     # A picture, or a theme for this once, changes no settings.
@@ -173,7 +173,7 @@ def _terminal() -> tuple[str, str]:
 
 
 def _first_page(
-    around: Surroundings,
+    around: AppContext,
     names: Sequence[str],
     attach: bool,
     replay: str | None,

@@ -30,10 +30,10 @@ from benchctl.report.exports.jsonl import event_lines
 from benchctl.report.output import formats
 from benchctl.report.output.output import Output
 from benchctl.report.progress.progress import (
-    LiveNarrator,
-    Narrator,
-    PlainNarrator,
-    QuietNarrator,
+    LiveProgress,
+    PlainProgress,
+    ProgressSink,
+    QuietProgress,
     colour_forced,
 )
 from benchctl.report.report import StoredRun, read_report
@@ -150,12 +150,12 @@ class _Watch:
         self.follower = Follower(reader, run.id)
         self._reader, self._run_id, self._showing = reader, run.id, showing
         self._begun_s = time.monotonic()
-        self._narrator = _narrator(reader, run, showing.quiet)
+        self._progress = _progress(reader, run, showing.quiet)
         self._events = _EventWriter(showing.output) if showing.live_events else None
 
     def follow(self, runner: _Runner) -> None:
         """Show what happens until the runner has ended; pass on interrupts."""
-        _watch(runner, self.follower, self._narrator, self._events, self._asked)
+        _watch(runner, self.follower, self._progress, self._events, self._asked)
 
     def conclude(self, exit_code: int) -> int:
         """Print how the run ended, and its result; returns the exit code of the command."""
@@ -223,7 +223,7 @@ class _OtherRunner:
 def _watch(
     runner: _Runner,
     follower: Follower,
-    narrator: Narrator,
+    progress: ProgressSink,
     events: _EventWriter | None,
     asked: Asked,
 ) -> None:
@@ -233,12 +233,12 @@ def _watch(
             ended = runner.ended(POLL_S)
             with suppress(StoreBusyError):  # another program locks it: new events come later
                 for event in follower.poll():
-                    narrator.tell(event)
+                    progress.show(event)
                     if events is not None:
                         events.write(event)
             for line in new_lines():
-                narrator.say(line)
-            narrator.tick()
+                progress.say(line)
+            progress.tick()
             if ended:
                 return
             if asked.times > passed_on:
@@ -249,17 +249,17 @@ def _watch(
                     runner.kill()
                     return
     finally:
-        narrator.close()
+        progress.close()
 
 
-def _narrator(reader: Reader, run: Run, quiet: bool) -> Narrator:
+def _progress(reader: Reader, run: Run, quiet: bool) -> ProgressSink:
     if quiet:
-        return QuietNarrator(run, sys.stderr.write)
+        return QuietProgress(run, sys.stderr.write)
     if sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
-        return LiveNarrator(run, streams.terminal(), os.environ, lambda: reader.remaining(run.id))
+        return LiveProgress(run, streams.terminal(), os.environ, lambda: reader.remaining(run.id))
     if os.environ.get("FORCE_COLOR"):
-        return PlainNarrator(run, colour_forced(streams.terminal()))
-    return PlainNarrator(run, sys.stderr.write)
+        return PlainProgress(run, colour_forced(streams.terminal()))
+    return PlainProgress(run, sys.stderr.write)
 
 
 class _EventWriter:

@@ -18,7 +18,7 @@ from benchctl.errors import HostError, MissingError
 from benchctl.hosts.local.spawn import Spawner
 from benchctl.hosts.sent import ports
 from benchctl.plan.bound import BoundFlow
-from benchctl.run.planned import Host, Network, Reach
+from benchctl.run.planned import Host, Network, SshTarget
 
 # Another program may take a port between this look and the start of the server, which then moves to
 # the next one at once.
@@ -147,7 +147,7 @@ def unanswered(address: str, said: str) -> str:
     return f"{address} is silent: it is off, or a firewall drops what is sent to it"
 
 
-FreePorts = dict[tuple[Reach | None, tuple[Any, ...]], list[int]]
+FreePorts = dict[tuple[SshTarget | None, tuple[Any, ...]], list[int]]
 """What hosts elsewhere answered: to ask again for each trial would take a round trip."""
 
 

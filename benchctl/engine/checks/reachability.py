@@ -60,7 +60,7 @@ async def examine_pairs(
 
 
 async def try_pair(pair: HostPair, spawner: Spawner) -> Mapping[str, Any]:
-    """Return what `door.knock` finds at one; empty if it cannot be tried."""
+    """Return what `door.probe_port` finds at one; empty if it cannot be tried."""
     opened = _Door(pair)
     try:
         await opened.open(spawner)

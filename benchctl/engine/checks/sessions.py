@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from benchctl.backends import Registry
 from benchctl.hosts.hosts import Hosts
-from benchctl.run.planned import Host, Network, PlannedFlow, PlannedTrial, Reach
+from benchctl.run.planned import Host, Network, PlannedFlow, PlannedTrial, SshTarget
 
 
 async def check_sessions(
@@ -19,10 +19,10 @@ async def check_sessions(
 ) -> None:
     """Raise HostError if a host does not let as many commands run at once as a trial needs."""
     links = [await hosts.link(host) for host in wanted if host.reach]
-    limited = [link for link in links if link.lacks]
+    limited = [link for link in links if link.missing_features]
     if not limited:
         return
-    most: Counter[Reach] = Counter()
+    most: Counter[SshTarget] = Counter()
     for trial in trials:
         ends = (end.reach for flow in trial.flows for end in _ends(flow, network, registry))
         most |= Counter(reach for reach in ends if reach)

@@ -122,8 +122,8 @@ async def _examine_host(
         about = await link.ask(facts, "collect")
         trip = f"ssh {host.reach.destination}, round trip {format_duration(clock.rtt_s)}"
         findings = [HealthFinding(REACH, "ok", trip), *of_machine(about), _offset(clock)]
-        if link.lacks:
-            findings.append(HealthFinding("python", "note", link.lacks, INSTALL))
+        if link.missing_features:
+            findings.append(HealthFinding("python", "note", link.missing_features, INSTALL))
             subject = "sessions"
             await check_sessions(hosts, [host], prepared.plan, prepared.network, prepared.registry)
         subject = "address"

@@ -17,7 +17,7 @@ from benchctl.profile.find import find_topology
 from benchctl.profile.load import Document
 from benchctl.profile.model import LabTable
 from benchctl.profile.values import is_address
-from benchctl.run.planned import Outside, Search
+from benchctl.run.planned import DeclaredNetwork, Search
 from benchctl.toml.source import TomlSource, read_toml
 
 
@@ -35,7 +35,7 @@ def read_topology(document: Document, lab: LabTable) -> tuple[Topology, TomlSour
     return build_topology(source, settings), source
 
 
-def fitted(plan: Plan, outside: Outside, topology: Topology, source: TomlSource) -> Plan:
+def fitted(plan: Plan, outside: DeclaredNetwork, topology: Topology, source: TomlSource) -> Plan:
     """Return a plan that fits its lab, with what its search needs to know of it.
 
     Raises ProfileError.
@@ -47,7 +47,9 @@ def fitted(plan: Plan, outside: Outside, topology: Topology, source: TomlSource)
     return replace(plan, search=replace(plan.search, overflow_s=max(overflows) or None))
 
 
-def _check_lab(plan: Plan, outside: Outside, topology: Topology, source: TomlSource) -> None:
+def _check_lab(
+    plan: Plan, outside: DeclaredNetwork, topology: Topology, source: TomlSource
+) -> None:
     """Check what needs both profile and topology. Raises ProfileError."""
     names = names_of(topology)
     hint = f"hosts are: {', '.join(names)}"
@@ -90,7 +92,9 @@ def _check_versions(plan: Plan, source: TomlSource) -> None:
                 )  # fmt: skip
 
 
-def _overflows(search: Search, plan: Plan, outside: Outside, source: TomlSource) -> Iterator[float]:
+def _overflows(
+    search: Search, plan: Plan, outside: DeclaredNetwork, source: TomlSource
+) -> Iterator[float]:
     """Yield how long an excess of the precision takes to overflow a queue, at each point."""
     for index in range(len(plan.points)):
         trial = plan.trial(index)

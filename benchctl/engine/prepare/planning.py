@@ -18,7 +18,7 @@ from benchctl.plan.network import planned_network
 from benchctl.plan.plan import MOST_TRIALS, Plan, make_plan
 from benchctl.profile.find import NO_LAB, find_any, find_topology
 from benchctl.profile.load import Document, load_profile
-from benchctl.run.planned import Hook, Network, Outside
+from benchctl.run.planned import DeclaredNetwork, Hook, Network
 from benchctl.toml.source import TomlSource, read_stdin, read_toml
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class Planned:
 
     plan: Plan
     network: Network
-    outside: Outside
+    outside: DeclaredNetwork
     topology: TomlSource | None
     lab_fault: LabError | None
     registry: Registry
@@ -68,7 +68,7 @@ class _Layout(NamedTuple):
 
     plan: Plan
     network: Network
-    outside: Outside
+    outside: DeclaredNetwork
     topology: Topology | None
     source: TomlSource | None
     registry: Registry

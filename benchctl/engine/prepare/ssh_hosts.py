@@ -15,7 +15,7 @@ from benchctl.plan.network import names_of
 from benchctl.profile.load import Document
 from benchctl.profile.places import HostTable, host_in
 from benchctl.profile.values import is_address
-from benchctl.run.planned import LOCAL, Network, Outside, PlannedFlow, Reach
+from benchctl.run.planned import LOCAL, DeclaredNetwork, Network, PlannedFlow, SshTarget
 from benchctl.units import quoted
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def _is_loopback(address: str) -> bool:
     return address == "localhost" or (is_address(address) and ip_address(address).is_loopback)
 
 
-def reached(document: Document) -> Outside:
+def reached(document: Document) -> DeclaredNetwork:
     """Return the network outside a lab, with what ``ssh`` knows of the hosts that it reaches.
 
     It is asked with ``-G``, which connects to nothing. Raises MissingError if there is no ``ssh``.
@@ -108,7 +108,7 @@ def reached(document: Document) -> Outside:
     return replace(outside, hosts={**outside.hosts, **hosts})
 
 
-def _address(document: Document, name: str, reach: Reach) -> str:
+def _address(document: Document, name: str, reach: SshTarget) -> str:
     """Return the host that ``ssh`` connects to by its configuration."""
     argv = ("ssh", "-G", "--", reach.destination)
     try:

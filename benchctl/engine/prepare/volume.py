@@ -159,7 +159,7 @@ def _is_here(address: str) -> bool:
         return address == "localhost"
 
 
-def too_much(prepared: Planned) -> str:
+def over_limit(prepared: Planned) -> str:
     """Return how much a plan may send, if nobody should have that by mistake; empty if less."""
     plan = prepared.plan
     more = plan.search.most if plan.search else 1.0
@@ -174,7 +174,7 @@ def too_much(prepared: Planned) -> str:
 
 def check_traffic(prepared: Planned) -> None:
     """Raise UsageError if a plan may send too much."""
-    if much := too_much(prepared):
+    if much := over_limit(prepared):
         raise UsageError(
             f"this would send {much}; more than {format_size(MOST_BYTES)} needs --yes",
             "benchctl plan shows the paths; --only, --repeat or a shorter duration sends less",

@@ -18,7 +18,7 @@ from benchctl.store.record import Recorder
 LOOK_S = 5.0
 
 
-class About:
+class HostFacts:
     """Records the facts of hosts, those of this machine at once."""
 
     def __init__(self, recorder: Recorder) -> None:
@@ -30,10 +30,10 @@ class About:
         """The latest to each host, and when it was opened."""
         self._write()
 
-    async def greet(self, host: Host, link: RemoteHost) -> None:
+    async def on_connect(self, host: Host, link: RemoteHost) -> None:
         """Record the facts of a host elsewhere, and what it lacks. Raises HostError."""
-        if link.lacks and host.name not in self._facts:
-            text = f"host {host.name}: {link.lacks}"
+        if link.missing_features and host.name not in self._facts:
+            text = f"host {host.name}: {link.missing_features}"
             self._recorder.add_note(text, "warning", time.time(), None, None)
         known = self._facts.get(host.name, {})
         self._facts[host.name] = {**known, **await link.ask(facts, "collect")}

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from benchctl.engine.checks.needed_hosts import needed_hosts
 from benchctl.errors import HostError, StoreError, UsageError
-from benchctl.hosts.hosts import Greet, Hosts, greet_nobody
+from benchctl.hosts.hosts import Hosts, OnConnect, connect_nobody
 from benchctl.hosts.ssh.remote import RemoteHost, holder
 from benchctl.hosts.tasks import run_to_end
 from benchctl.run.planned import LOCAL, Host
@@ -70,25 +70,25 @@ def check_free_hosts(hosts: Iterable[Host]) -> None:
 
     async def look() -> None:
         async with Hosts() as own:
-            await Holding("", greet_nobody, None).take(own, hosts)
+            await HostLocks("", connect_nobody, None).take(own, hosts)
 
     run_to_end(look())
 
 
-class Holding:
-    """The hosts of one run; `greet` is for its `Hosts`."""
+class HostLocks:
+    """The hosts of one run; `on_connect` is for its `Hosts`."""
 
-    def __init__(self, run: str, greet: Greet, note: Callable[[str], None] | None) -> None:
+    def __init__(self, run: str, on_connect: OnConnect, note: Callable[[str], None] | None) -> None:
         """``greet`` is called with each new connection, ``note`` with what the user should know.
 
         Without a ``note``, the run waits for no other.
         """
-        self._run, self._greet, self._note = run, greet, note
+        self._run, self._on_connect, self._note = run, on_connect, note
         self._takes = False
 
-    async def greet(self, host: Host, link: RemoteHost) -> None:
+    async def on_connect(self, host: Host, link: RemoteHost) -> None:
         """Hold a host again whose connection broke. Raises HostError if another run has it now."""
-        await self._greet(host, link)
+        await self._on_connect(host, link)
         if not self._takes and (who := self._other(await link.lock(self._run))):
             raise HostError(f"host {host.name}: {who} measures there now", "try again when it ends")
 

@@ -14,8 +14,8 @@ from benchctl.analysis.results import FlowReport, TrialReport
 from benchctl.backends import Registry
 from benchctl.engine.checks.sessions import check_sessions
 from benchctl.engine.checks.tools import Toolbox
-from benchctl.engine.runner.host_facts import About
-from benchctl.engine.runner.host_locks import Holding, disturbing, hosts_of_run
+from benchctl.engine.runner.host_facts import HostFacts
+from benchctl.engine.runner.host_locks import HostLocks, disturbing, hosts_of_run
 from benchctl.engine.site.attendance import Attendance
 from benchctl.engine.site.site import Site
 from benchctl.engine.trial.trial import Signals, TrialRunner
@@ -122,12 +122,12 @@ class Runner:
 
     async def _measure(self, recorder: Recorder, reader: Reader, run: Run, turn: Turn) -> None:
         site = site_of(run.settings, lambda text: _note(recorder, text))
-        about = About(recorder)
+        about = HostFacts(recorder)
         watching = asyncio.ensure_future(about.watch())
         try:
             note = (lambda text: _note(recorder, text)) if self._waits else None
-            holding = Holding(run.name, about.greet, note)
-            async with Hosts(holding.greet) as hosts:
+            holding = HostLocks(run.name, about.on_connect, note)
+            async with Hosts(holding.on_connect) as hosts:
                 hurrying = asyncio.ensure_future(self._hurry(hosts))
                 try:
                     attendance = await self._attend(hosts, holding, site, recorder, reader, run)
@@ -148,7 +148,7 @@ class Runner:
     async def _attend(
         self,
         hosts: Hosts,
-        holding: Holding,
+        holding: HostLocks,
         site: Site,
         recorder: Recorder,
         reader: Reader,
@@ -188,7 +188,7 @@ class Runner:
         self,
         site: Site,
         spawner: Hosts,
-        about: About,
+        about: HostFacts,
         attendance: Attendance | None,
         recorder: Recorder,
         reader: Reader,

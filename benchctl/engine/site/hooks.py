@@ -30,11 +30,11 @@ class Hooks:
         spawner: Spawner,
         recorder: Recorder,
         wall_clock: Callable[[], float],
-        fallen: Callable[[], Awaitable[str]],
+        failure_reason: Callable[[], Awaitable[str]],
         of_run: Sequence[HookOutcome] = (),
         is_away: Callable[[Host], bool] = lambda _: False,
     ) -> None:
-        """``fallen`` says why the network is no more; ``of_run`` is what ran around the run.
+        """``failure_reason`` says why the network is gone; ``of_run`` is what ran around the run.
 
         A host that ``is_away`` prepares nothing, and cleans up nothing.
         """
@@ -43,7 +43,7 @@ class Hooks:
         self._spawner = spawner
         self._recorder = recorder
         self._wall = wall_clock
-        self._fallen = fallen
+        self._failure_reason = failure_reason
         self._of_run = list(of_run)
         self._ready: dict[str, Host] = {}
         """The hosts on which the run was prepared."""
@@ -105,7 +105,7 @@ class Hooks:
     async def _still(self, when: When, network: Network) -> list[Hook]:
         """Return the commands whose hosts exist: those of a lab that has failed are gone."""
         hooks = self._of(when, network)
-        if hooks and await self._fallen():
+        if hooks and await self._failure_reason():
             return [hook for hook in hooks if not network.hosts[hook.host].prefix]
         return hooks
 

@@ -35,11 +35,11 @@ from benchctl.plan.promise import (
     Promises,
     bottlenecks,
     bounds,
+    expected_values,
     loads_of,
-    promises,
     way_of,
 )
-from benchctl.run.planned import LabSettings, Network, Outside, PlannedChange
+from benchctl.run.planned import DeclaredNetwork, LabSettings, Network, PlannedChange
 from benchctl.toml.source import parse_toml
 from benchctl.units import format_rate
 
@@ -90,19 +90,22 @@ def _kernel() -> KernelBuffers:
 
 
 def _theory(
-    outside: Outside, topology: Topology, trial: BoundTrial, changes: Iterable[PlannedChange]
+    outside: DeclaredNetwork,
+    topology: Topology,
+    trial: BoundTrial,
+    changes: Iterable[PlannedChange],
 ) -> _Theory:
     ends = ends_of(outside, topology, trial.plan.flows)
     return trial.flows, ends, topology, _kernel(), _changes(changes, trial.plan.duration_s)
 
 
 def planned_promises(
-    outside: Outside, settings: LabSettings, trial: BoundTrial
+    outside: DeclaredNetwork, settings: LabSettings, trial: BoundTrial
 ) -> Mapping[str, Promises]:
     """Return what is expected of a trial's flows in a lab that is not built yet."""
     source = parse_toml(settings.text, Path(settings.path))
     topology = build_topology(source, trial.plan.lab)
-    return promises(*_theory(outside, topology, trial, settings.changes))
+    return expected_values(*_theory(outside, topology, trial, settings.changes))
 
 
 class LabSite(Site):
@@ -110,7 +113,7 @@ class LabSite(Site):
 
     def __init__(
         self,
-        outside: Outside,
+        outside: DeclaredNetwork,
         settings: LabSettings,
         note: Callable[[str], None],
     ) -> None:
@@ -137,7 +140,7 @@ class LabSite(Site):
         self.was_probed = False
         if self._lab is not None and (self._changes or trial.plan.lab != self._wishes):
             await self.close()
-        if reason := await self.fallen():
+        if reason := await self.failure_reason():
             self._note(f"{reason}; it is rebuilt")
             self._killed = ""
             await self.close()
@@ -161,7 +164,7 @@ class LabSite(Site):
             return await super().counters(node)
         return await asyncio.to_thread(self._lab.node_counters, node)
 
-    async def fallen(self) -> str:
+    async def failure_reason(self) -> str:
         try:
             if self._lab is not None:
                 await asyncio.to_thread(self._lab.check)
@@ -247,7 +250,7 @@ class LabSite(Site):
             self._lab.change(link, change)
 
     def expected(self, trial: BoundTrial) -> Mapping[str, Promises]:
-        return {} if self._lab is None else promises(*self._theory(self._lab, trial))
+        return {} if self._lab is None else expected_values(*self._theory(self._lab, trial))
 
     def bottlenecks(self, trial: BoundTrial) -> Mapping[str, Mapping[str, str]]:
         return {} if self._lab is None else bottlenecks(*self._theory(self._lab, trial))

@@ -56,7 +56,7 @@ class Site:
         """
         raise LabError("there is no lab")
 
-    async def fallen(self) -> str:
+    async def failure_reason(self) -> str:
         """Return why the prepared network has failed; empty if it works."""
         return ""
 

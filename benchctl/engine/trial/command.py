@@ -8,12 +8,12 @@ from typing import Any
 
 from benchctl.api import Command, Failure, FailureKind, Flow, Role
 from benchctl.engine.trial.flow import FlowAttempt
-from benchctl.engine.trial.place import FlowPlace
+from benchctl.engine.trial.place import FlowSetup
 from benchctl.hosts.ssh.programs import located
 
 
 def command_of(
-    place: FlowPlace,
+    place: FlowSetup,
     flow: FlowAttempt,
     role: Role,
     build: Callable[[Flow[Any]], Command | None],

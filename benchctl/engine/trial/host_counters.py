@@ -11,7 +11,7 @@ from typing import Any
 from benchctl.analysis.flow.counting import between
 from benchctl.analysis.flow.losses import CountedEnds
 from benchctl.engine.site.site import Site
-from benchctl.engine.trial.place import FlowPlace
+from benchctl.engine.trial.place import FlowSetup
 from benchctl.errors import HostError, LabError
 from benchctl.hosts.local.spawn import Spawner
 from benchctl.hosts.sent import counters
@@ -32,7 +32,7 @@ class HostReadings:
 
     def __init__(
         self,
-        places: Iterable[FlowPlace],
+        places: Iterable[FlowSetup],
         spawner: Spawner,
         site: Site,
         wall_clock: Callable[[], float],
@@ -94,7 +94,7 @@ def _counted(before: Mapping[str, Any], after: Mapping[str, Any]) -> HostCounter
 
 
 def ends_of(
-    place: FlowPlace, places: Sequence[FlowPlace], counters: Mapping[str, HostCounters]
+    place: FlowSetup, places: Sequence[FlowSetup], counters: Mapping[str, HostCounters]
 ) -> dict[str, CountedEnds]:
     """Return what the hosts at the ends of a flow counted, by direction, among those of a trial."""
     protocol = place.flow.demand.protocol
@@ -114,7 +114,7 @@ def ends_of(
     return found
 
 
-def _directed(place: FlowPlace) -> dict[str, tuple[str, str]]:
+def _directed(place: FlowSetup) -> dict[str, tuple[str, str]]:
     """Return the hosts that send and receive in each direction of a flow."""
     plan = place.flow.plan
     there, back = (plan.source, plan.to), (plan.to, plan.source)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from benchctl.api import Failure, FailureKind
 from benchctl.engine.site.site import Site
 from benchctl.engine.trial.flow import FlowAttempt
-from benchctl.engine.trial.place import FlowPlace
+from benchctl.engine.trial.place import FlowSetup
 from benchctl.errors import HostError
 from benchctl.hosts.clocks import OURS
 from benchctl.hosts.local.spawn import Spawner
@@ -16,20 +16,20 @@ from benchctl.run.record import ClockReading
 
 
 async def reach_hosts(
-    places: Sequence[FlowPlace], flows: Sequence[FlowAttempt], spawner: Spawner
+    places: Sequence[FlowSetup], flows: Sequence[FlowAttempt], spawner: Spawner
 ) -> None:
     """Log in to the hosts of flows where a connection was lost, and fail flows if that fails."""
     await asyncio.gather(*(_reach(*pair, spawner) for pair in zip(places, flows, strict=True)))
 
 
-async def _reach(place: FlowPlace, flow: FlowAttempt, spawner: Spawner) -> None:
+async def _reach(place: FlowSetup, flow: FlowAttempt, spawner: Spawner) -> None:
     try:
         await asyncio.gather(*map(spawner.clock_of, place.hosts))
     except HostError as error:
         flow.fail(Failure(FailureKind.PEER, error.message, error.hint))
 
 
-async def watch_hosts(place: FlowPlace, flow: FlowAttempt, spawner: Spawner) -> None:
+async def watch_hosts(place: FlowSetup, flow: FlowAttempt, spawner: Spawner) -> None:
     """End a flow when one of its hosts is lost: the other end may wait for very long."""
     lost = [spawner.lost(host) for host in place.hosts]
     done, _ = await asyncio.wait(lost, return_when=asyncio.FIRST_COMPLETED)
@@ -43,8 +43,8 @@ def clocks_at(flows: Sequence[FlowAttempt], time: float) -> dict[str, ClockReadi
     return {host: clock.reading(time) for host, clock in clocks.items() if clock is not OURS}
 
 
-async def blame_lost(
-    places: Sequence[FlowPlace], flows: Sequence[FlowAttempt], spawner: Spawner, site: Site
+async def diagnose_lost_host(
+    places: Sequence[FlowSetup], flows: Sequence[FlowAttempt], spawner: Spawner, site: Site
 ) -> None:
     """Replace the reasons of failed flows with the cause, if a host is lost, or the lab."""
     failed = [(place, flow) for place, flow in zip(places, flows, strict=True) if flow.failure]
@@ -53,6 +53,6 @@ async def blame_lost(
         reasons = await asyncio.gather(*map(spawner.why_lost, place.hosts))
         if why := next(filter(None, reasons), ""):
             flow.blame(Failure(FailureKind.PEER, why))
-    if failed and (fallen := await site.fallen()):
+    if failed and (failure_reason := await site.failure_reason()):
         for _, flow in failed:
-            flow.blame(Failure(FailureKind.PEER, fallen))
+            flow.blame(Failure(FailureKind.PEER, failure_reason))

@@ -20,7 +20,7 @@ from benchctl.analysis.flow.limiting import STREAM_SHARE
 from benchctl.analysis.statistics import quantile
 from benchctl.api import Role
 from benchctl.engine.trial.flow import FlowAttempt
-from benchctl.engine.trial.place import FlowPlace
+from benchctl.engine.trial.place import FlowSetup
 from benchctl.errors import UsageError
 from benchctl.hosts.clocks import ClockSpan
 from benchctl.metrics import Direction
@@ -43,7 +43,7 @@ _LEAST_S = 0.001
 _OF_WINDOWS = ("cwnd_estimated_bytes", "flight_bytes")
 
 
-class Crossed(NamedTuple):
+class OneWayPackets(NamedTuple):
     """The packets that crossed from one end of a flow to the other: Unix times, and delays."""
 
     left: list[float]
@@ -98,18 +98,18 @@ class StreamWindow(NamedTuple):
     metrics: Mapping[str, float]
 
 
-class Inside(NamedTuple):
+class CaptureAnalysis(NamedTuple):
     """What the packets of a flow say: of each end, of both together, and of each way."""
 
     captures: Sequence[RecordedPackets]
     paired: Sequence[PairFound]
-    crossed: Mapping[str, Crossed]
+    crossed: Mapping[str, OneWayPackets]
     """By the address of the end that they went to."""
     windows: Sequence[StreamWindow]
     """Of every stream at every place that was recorded."""
 
 
-def look_inside(
+def analyze_captures(
     captures: Sequence[RecordedPackets],
     folder: Path,
     *,
@@ -118,7 +118,7 @@ def look_inside(
     one_clock: bool,
     stop: Callable[[], bool],
     clocks: Mapping[str, ClockSpan | None] = MappingProxyType({}),
-) -> Inside | None:
+) -> CaptureAnalysis | None:
     """Read the files of a flow's packets, which are in a folder; None if asked to stop.
 
     Other flows between the same hosts are in the same files: if the server's ``port`` has
@@ -166,7 +166,7 @@ def look_inside(
         for pair in pairs[:MOST_CONNECTIONS]
     ]
     crossed = _crossed(places, pairs) if one_clock or error_s is not None else {}
-    return Inside(told, entries, crossed, windows)
+    return CaptureAnalysis(told, entries, crossed, windows)
 
 
 def _own(trace: Trace, port: int | None, protocol: str) -> list[int]:
@@ -201,15 +201,15 @@ def _record(_: int, connection: Connection) -> None:
     connection.record()
 
 
-async def keep_inside(
-    recorder: Recorder, place: FlowPlace, flow: FlowAttempt, stop: asyncio.Event
+async def keep_analysis(
+    recorder: Recorder, place: FlowSetup, flow: FlowAttempt, stop: asyncio.Event
 ) -> None:
     """Find what the packets of a flow say, if it has any, and write that behind its result."""
     folder = recorder.path.parent
     if not any((folder / one.file).exists() for one in flow.captures):
         return
     found = await asyncio.to_thread(
-        look_inside, flow.captures, folder,
+        analyze_captures, flow.captures, folder,
         port=place.port, protocol=place.flow.demand.protocol,
         one_clock=place.one_clock, stop=stop.is_set,
         clocks={} if place.one_clock else flow.captured_by,
@@ -292,15 +292,15 @@ def _receiver(connection: Connection, way: int) -> str:
     return names_of(connection.ends)[1 - way].rpartition(":")[0].strip("[]")
 
 
-def _crossed(places: Sequence[TracePlace], pairs: Sequence[TracePair]) -> dict[str, Crossed]:
-    found: dict[str, Crossed] = {}
+def _crossed(places: Sequence[TracePlace], pairs: Sequence[TracePair]) -> dict[str, OneWayPackets]:
+    found: dict[str, OneWayPackets] = {}
     for pair in pairs:
         for way, crossing in enumerate(pair.crossings):
             place = places[0 if way == pair.near else 1]
             began = (place.trace.capture.began_ns or 0) / 1e9 - place.ahead_s
             to = _receiver(pair.connections[0], way)
-            before = found.get(to, Crossed([], [], 0, 0, 0))
-            found[to] = Crossed(
+            before = found.get(to, OneWayPackets([], [], 0, 0, 0))
+            found[to] = OneWayPackets(
                 before.left + [began + time_s for time_s in crossing.times_s],
                 before.delays_s + list(crossing.delays_s),
                 before.lost + len(crossing.lost),

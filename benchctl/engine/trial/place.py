@@ -35,7 +35,7 @@ ROUND_TRIPS = ("tcp_min_rtt_s", "tcp_rtt_s", "rtt_s")
 
 
 @dataclass(frozen=True, slots=True)
-class FlowPlace:
+class FlowSetup:
     """Where one attempt of a flow runs, and what it runs with."""
 
     flow: BoundFlow
@@ -86,12 +86,12 @@ class FlowPlace:
         return self.network.is_one_machine(self.source.name, self.flow.plan.to)
 
 
-def server_of(place: FlowPlace) -> tuple[str, str]:
+def server_of(place: FlowSetup) -> tuple[str, str]:
     """Return what answers a flow: its far end, and the tool there."""
     return place.flow.plan.to, place.flow.plan.backend
 
 
-def next_port(places: list[FlowPlace], flows: list[FlowAttempt], turns: dict[str, int]) -> bool:
+def next_port(places: list[FlowSetup], flows: list[FlowAttempt], turns: dict[str, int]) -> bool:
     """Move every busy flow to its next port; False if one has tried all of them."""
     moved = False
     for place, flow in zip(places, flows, strict=True):
@@ -103,7 +103,7 @@ def next_port(places: list[FlowPlace], flows: list[FlowAttempt], turns: dict[str
     return moved
 
 
-def lead_s(places: list[FlowPlace]) -> float:
+def lead_s(places: list[FlowSetup]) -> float:
     """Return how long before the common start the clients of a trial are started."""
     waiting = [place for place in places if place.waits]
     if not waiting and len(places) < 2:
@@ -112,7 +112,7 @@ def lead_s(places: list[FlowPlace]) -> float:
     return START_LEAD_S * max(1, len(waiting)) + LEAD_ROUND_TRIPS * max(rtts_s, default=0.0)
 
 
-def first_sent(place: FlowPlace, flow: FlowAttempt) -> float | None:
+def first_sent(place: FlowSetup, flow: FlowAttempt) -> float | None:
     """Return when a flow's first data left its sender, minus the delay set in the profile.
 
     In Unix time; None if unknown. Our own servers share our clock and report it. For other servers,
@@ -137,7 +137,7 @@ def _one_way_s(flow: FlowAttempt) -> float:
     return min((f.spread.get("min", f.value) for f in found), default=0.0) / 2
 
 
-def loads(places: list[FlowPlace], flows: list[FlowAttempt]) -> list[Load]:
+def loads(places: list[FlowSetup], flows: list[FlowAttempt]) -> list[Load]:
     """Return when each flow that measures a rate carried data, in Unix time."""
     spans = []
     for place, flow in zip(places, flows, strict=True):

@@ -23,7 +23,7 @@ from benchctl.analysis.flow.laws import UNKNOWN, Terms
 from benchctl.analysis.flow.loaded import Load, loaded_figures
 from benchctl.analysis.flow.losses import CountedEnds, loss_figures
 from benchctl.analysis.flow.packets import packet_figures
-from benchctl.analysis.flow.rising import rises_of
+from benchctl.analysis.flow.rising import delay_trend_events
 from benchctl.analysis.flow.steady import steady_figures
 from benchctl.api import Effective, Event, Failure, FailureKind, Role, Started, TracedRoute, Warn
 from benchctl.metrics import Aspect, Sample, Summary, of_aspect
@@ -179,7 +179,7 @@ class Tally:
         self.broken = {name for (_, name), figure in figures.items() if not figure.counts}
         self._recorder.add_figures(self.flow_id, figures)
         found = [*events_of(self.fold), *step_events(self.fold)]
-        found += rises_of(self.fold) if rises else ()
+        found += delay_trend_events(self.fold) if rises else ()
         self._recorder.add_events(self.flow_id, found)
         self._recorder.update_flow(
             self.flow_id,

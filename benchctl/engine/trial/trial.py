@@ -19,10 +19,10 @@ from benchctl.engine.trial.capture import recorder_of
 from benchctl.engine.trial.command import command_of
 from benchctl.engine.trial.flow import FlowAttempt
 from benchctl.engine.trial.host_counters import HostReadings, came_in_bytes, ends_of
-from benchctl.engine.trial.losses import blame_lost, clocks_at, reach_hosts, watch_hosts
-from benchctl.engine.trial.packet_figures import keep_inside
+from benchctl.engine.trial.losses import clocks_at, diagnose_lost_host, reach_hosts, watch_hosts
+from benchctl.engine.trial.packet_figures import keep_analysis
 from benchctl.engine.trial.place import (
-    FlowPlace,
+    FlowSetup,
     Shares,
     first_sent,
     lead_s,
@@ -30,7 +30,7 @@ from benchctl.engine.trial.place import (
     next_port,
     server_of,
 )
-from benchctl.engine.trial.ways import blame_ways
+from benchctl.engine.trial.ways import diagnose_closed_ports
 from benchctl.errors import HookError, HostError, LabError, MissingError
 from benchctl.hosts.local.spawn import STOP_GRACE_S, Spawner
 from benchctl.hosts.tasks import cancel
@@ -82,7 +82,7 @@ class TrialRunner:
         self._seed = seed
         is_away = [attendance.is_away] if attendance else []
         self.hooks = Hooks(
-            settings.hooks, spawner, recorder, wall_clock, site.fallen, of_run, *is_away
+            settings.hooks, spawner, recorder, wall_clock, site.failure_reason, of_run, *is_away
         )
         """The commands of the hosts around each attempt; to be closed at the end of the run."""
         self.gives_up = ""
@@ -101,7 +101,7 @@ class TrialRunner:
         its promises, StoreError if the store fails.
         """
         jitter = random.Random(f"{self._seed}/{trial.plan.position}")
-        places: list[FlowPlace] = []
+        places: list[FlowSetup] = []
         flows: list[FlowAttempt] = []
         turns = dict.fromkeys((flow.name for flow in trial.plan.flows), 0)
         tried, number, waited = 1, first_attempt, 0
@@ -109,7 +109,7 @@ class TrialRunner:
             calls = self._attendance if number == first_attempt else None
             placing = asyncio.ensure_future(self._places(trial_id, trial, turns, calls))
             try:
-                if not await self._until_asked(placing):
+                if not await self._wait_or_stop(placing):
                     return self._finish(trial_id, trial, places, flows, self._cut_short())
                 places = placing.result()
                 flows = await self._attempt(trial_id, trial, places, number)
@@ -118,15 +118,21 @@ class TrialRunner:
                     raise
                 return self._finish(trial_id, trial, [], [], Status.FAILED, error.message)
             except (LabError, MissingError) as error:
-                fallen, wait_s = await self._site.fallen(), 0.0  # the next lab is a new one
-                if not fallen and isinstance(error, HostError):
-                    fallen, wait_s = error.message, self._settings.backoff_s * 2 ** (tried - 1)
-                if not fallen:
+                failure_reason, wait_s = (
+                    await self._site.failure_reason(),
+                    0.0,
+                )  # the next lab is a new one
+                if not failure_reason and isinstance(error, HostError):
+                    failure_reason, wait_s = (
+                        error.message,
+                        self._settings.backoff_s * 2 ** (tried - 1),
+                    )
+                if not failure_reason:
                     raise
                 if tried == self._settings.attempts or isinstance(error, AwayError):
-                    return self._finish(trial_id, trial, [], [], Status.FAILED, fallen)
+                    return self._finish(trial_id, trial, [], [], Status.FAILED, failure_reason)
                 tried, number = tried + 1, number + 1
-                if not await self._until_asked(asyncio.ensure_future(asyncio.sleep(wait_s))):
+                if not await self._wait_or_stop(asyncio.ensure_future(asyncio.sleep(wait_s))):
                     return self._finish(trial_id, trial, [], [], self._cut_short())
                 continue
             finally:
@@ -151,11 +157,13 @@ class TrialRunner:
                     wait_s = self._settings.backoff_s * 2 ** (tried - 1)
                     tried += 1
                 wait_s *= 1 + BACKOFF_JITTER * jitter.uniform(-1, 1)
-                if not await self._until_asked(asyncio.ensure_future(asyncio.sleep(wait_s))):
+                if not await self._wait_or_stop(asyncio.ensure_future(asyncio.sleep(wait_s))):
                     return self._finish(trial_id, trial, places, flows, self._cut_short())
             number += 1
 
-    async def _until_asked(self, task: asyncio.Future[Any], timeout_s: float | None = None) -> bool:
+    async def _wait_or_stop(
+        self, task: asyncio.Future[Any], timeout_s: float | None = None
+    ) -> bool:
         """Wait for a task, until the user or the time ends it.
 
         Returns whether it was done by then; if not, it is cancelled.
@@ -178,7 +186,7 @@ class TrialRunner:
         trial: BoundTrial,
         turns: Mapping[str, int],
         calls: Attendance | None,
-    ) -> list[FlowPlace]:
+    ) -> list[FlowSetup]:
         if calls is not None:
             await calls.call(trial.plan)
         network = await self._site.prepare(trial)
@@ -203,24 +211,24 @@ class TrialRunner:
             waits = backend.capabilities.waits_for_start and together
             theory = expected.get(plan.name, {}), bottlenecks.get(plan.name, {})
             places.append(
-                FlowPlace(flow, network, source, target, tools, *theory, waits, ports, port)
+                FlowSetup(flow, network, source, target, tools, *theory, waits, ports, port)
             )
         return places
 
     # --- one attempt ----------------------------------------------------------------------
 
     async def _attempt(
-        self, trial_id: int, trial: BoundTrial, places: list[FlowPlace], number: int
+        self, trial_id: int, trial: BoundTrial, places: list[FlowSetup], number: int
     ) -> list[FlowAttempt]:
         self._recorder.update_trial(trial_id, status=Status.RUNNING, started_time=self._wall())
         flows = [self._flow(trial_id, trial, place, number) for place in places]
         counts = HostReadings(places, self._spawner, self._site, self._wall)
         # A login after a connection was lost takes nothing of the deadline.
         task = asyncio.ensure_future(reach_hosts(places, flows, self._spawner))
-        is_done = await self._until_asked(task)
+        is_done = await self._wait_or_stop(task)
         if is_done and not any(flow.failure for flow in flows):
             task = asyncio.ensure_future(self._measure(trial_id, places, flows, counts))
-            is_done = await self._until_asked(task, trial.plan.deadline_s + lead_s(places))
+            is_done = await self._wait_or_stop(task, trial.plan.deadline_s + lead_s(places))
         status: Status | None = None
         reason = ""
         if not is_done:
@@ -235,7 +243,7 @@ class TrialRunner:
             status, reason = Status.INTERRUPTED, str(error)
         counting = asyncio.ensure_future(counts.end())
         self._recorder.update_trial(trial_id, clocks=clocks_at(flows, self._wall()))
-        await blame_lost(places, flows, self._spawner, self._site)
+        await diagnose_lost_host(places, flows, self._spawner, self._site)
         ends = [self._end(flow, status, reason) for flow in flows]
         killing = asyncio.ensure_future(self._kill_late(flows))
         # Build all of them first: if one fails, no other is running.
@@ -244,7 +252,9 @@ class TrialRunner:
         counters = await counting
         self._recorder.update_trial(trial_id, counters=counters)
         await self._keep_links(trial_id, trial)
-        await self._until_asked(asyncio.ensure_future(blame_ways(places, flows, self._spawner)))
+        await self._wait_or_stop(
+            asyncio.ensure_future(diagnose_closed_ports(places, flows, self._spawner))
+        )
         for one in (error, *unwritten):
             if one is not None:
                 raise one
@@ -264,7 +274,7 @@ class TrialRunner:
                 one_clock=place.one_clock,
                 rises=rises,
             )
-            await keep_inside(self._recorder, place, flow, self._signals.stop)
+            await keep_analysis(self._recorder, place, flow, self._signals.stop)
         return flows
 
     async def _kill_late(self, flows: Sequence[FlowAttempt]) -> None:
@@ -291,7 +301,7 @@ class TrialRunner:
             await flow.end(Status.INTERRUPTED, "ended because another flow of its trial failed")
 
     async def _measure(
-        self, trial_id: int, places: list[FlowPlace], flows: list[FlowAttempt], counts: HostReadings
+        self, trial_id: int, places: list[FlowSetup], flows: list[FlowAttempt], counts: HostReadings
     ) -> None:
         """Bring all flows to their gates, open them together, and wait until all have ended.
 
@@ -332,7 +342,7 @@ class TrialRunner:
         finally:
             await cancel(*pending, *watching)
 
-    async def _start_server(self, place: FlowPlace, flow: FlowAttempt) -> None:
+    async def _start_server(self, place: FlowSetup, flow: FlowAttempt) -> None:
         if place.target is None or not place.flow.backend.capabilities.needs_server:
             return
         command = command_of(place, flow, Role.SERVER, place.flow.backend.server)
@@ -341,7 +351,7 @@ class TrialRunner:
             await flow.start_server(place.with_rights(place.target, command), command)
 
     async def _start_client(
-        self, place: FlowPlace, flow: FlowAttempt, starts: float | None = None
+        self, place: FlowSetup, flow: FlowAttempt, starts: float | None = None
     ) -> None:
         start_at_s = None
         if starts is not None:
@@ -352,14 +362,14 @@ class TrialRunner:
             self._recorder.update_flow(flow.flow_id, client=place.shown(command, place.source))
             await flow.start_client(place.with_rights(place.source, command), command)
 
-    async def _run_flow(self, place: FlowPlace, flow: FlowAttempt, common_start: float) -> None:
+    async def _run_flow(self, place: FlowSetup, flow: FlowAttempt, common_start: float) -> None:
         at = None if place.waits else common_start + place.flow.plan.delay_s
         if at is not None and place.source.reach is None:
             await asyncio.sleep(max(0.0, at - self._wall()))
         flow.begin(common_start, at)
         await flow.finished()
 
-    def _flow(self, trial_id: int, trial: BoundTrial, place: FlowPlace, number: int) -> FlowAttempt:
+    def _flow(self, trial_id: int, trial: BoundTrial, place: FlowSetup, number: int) -> FlowAttempt:
         plan, backend = place.flow.plan, place.flow.backend
         flow_id = self._recorder.add_flow(
             trial_id, attempt=number, name=plan.name, backend=plan.backend, source=plan.source,
@@ -380,7 +390,7 @@ class TrialRunner:
     # --- between and after attempts -------------------------------------------------------
 
     def _may_succeed(
-        self, places: list[FlowPlace], flows: list[FlowAttempt], status: Status
+        self, places: list[FlowSetup], flows: list[FlowAttempt], status: Status
     ) -> bool:
         """Return whether another attempt makes sense.
 
@@ -398,8 +408,8 @@ class TrialRunner:
         return status is Status.FAILED and retryable
 
     def _unanswered(
-        self, places: list[FlowPlace], flows: list[FlowAttempt]
-    ) -> list[tuple[FlowPlace, FlowAttempt]]:
+        self, places: list[FlowSetup], flows: list[FlowAttempt]
+    ) -> list[tuple[FlowSetup, FlowAttempt]]:
         """Return the flows that failed, if all did because servers of others never answered."""
         pairs = zip(places, flows, strict=True)
         late = [(p, f) for p, f in pairs if f.failure or f.status is Status.TIMED_OUT]
@@ -421,7 +431,7 @@ class TrialRunner:
         self,
         trial_id: int,
         trial: BoundTrial,
-        places: list[FlowPlace],
+        places: list[FlowSetup],
         flows: list[FlowAttempt],
         status: Status,
         error: str = "",
@@ -451,7 +461,7 @@ def _is_away(flow: FlowAttempt) -> bool:
     return flow.failure is not None and flow.failure.kind is FailureKind.UNREACHABLE
 
 
-async def _why_away(place: FlowPlace, flow: FlowAttempt) -> str:
+async def _why_away(place: FlowSetup, flow: FlowAttempt) -> str:
     address = place.network.peers[place.flow.plan.to].host
     message = flow.failure.message if flow.failure else ""
     return await asyncio.to_thread(unanswered, address, message)

@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from benchctl.api import Failure, FailureKind
 from benchctl.engine.checks.reachability import HostPair, remedy, try_pair
 from benchctl.engine.trial.flow import FlowAttempt
-from benchctl.engine.trial.place import FlowPlace
+from benchctl.engine.trial.place import FlowSetup
 from benchctl.hosts.local.spawn import Spawner
 from benchctl.run.status import Status
 
 
-async def blame_ways(
-    places: Sequence[FlowPlace], flows: Sequence[FlowAttempt], spawner: Spawner
+async def diagnose_closed_ports(
+    places: Sequence[FlowSetup], flows: Sequence[FlowAttempt], spawner: Spawner
 ) -> None:
     """Replace the reasons of failed flows that got no data with a closed port, if it is one.
 
@@ -25,7 +25,7 @@ async def blame_ways(
     await asyncio.gather(*(_blame(*pair, spawner) for pair in pairs if _may_be_closed(*pair)))
 
 
-def _may_be_closed(place: FlowPlace, flow: FlowAttempt) -> bool:
+def _may_be_closed(place: FlowSetup, flow: FlowAttempt) -> bool:
     return (
         place.target is not None
         and place.port is not None
@@ -36,7 +36,7 @@ def _may_be_closed(place: FlowPlace, flow: FlowAttempt) -> bool:
     )
 
 
-async def _blame(place: FlowPlace, flow: FlowAttempt, spawner: Spawner) -> None:
+async def _blame(place: FlowSetup, flow: FlowAttempt, spawner: Spawner) -> None:
     target, port = place.target, place.port
     assert target is not None
     assert port is not None

@@ -61,7 +61,7 @@ def listen(places: Sequence[tuple[str, int]]) -> None:
                     ready.sendto(data[:1], sender)
 
 
-def knock(address: str, port: int) -> dict[str, Any]:
+def probe_port(address: str, port: int) -> dict[str, Any]:
     """Try a port: ``tcp`` and ``udp`` are why they fail, empty if they do not.
 
     ``mtu_bytes`` is the longest packet that is said to get there, and ``mtu_holds`` whether one
@@ -133,7 +133,7 @@ def main(words: list[str]) -> str | None:
     places = [(address, int(port)) for address, port in pairs]
     if words[0] == "knock":
         with ThreadPoolExecutor(min(len(places), _AT_ONCE)) as pool:
-            print(json.dumps(list(pool.map(lambda place: knock(*place), places))))
+            print(json.dumps(list(pool.map(lambda place: probe_port(*place), places))))
         return None
     try:
         listen(places)

@@ -13,7 +13,7 @@ from benchctl.errors import HostError
 from benchctl.hosts.sent.frames import HELLO
 from benchctl.hosts.ssh import ssh
 from benchctl.hosts.tasks import cancel
-from benchctl.run.planned import Reach
+from benchctl.run.planned import SshTarget
 
 # A login over a slow path, with a key in hardware that wants to be touched.
 LOGIN_S = 60.0
@@ -34,7 +34,7 @@ _PIECE = 1 << 16
 class Login:
     """One ``ssh`` to one host; use `open`, then `close`."""
 
-    def __init__(self, name: str, reach: Reach, argv: Sequence[str]) -> None:
+    def __init__(self, name: str, reach: SshTarget, argv: Sequence[str]) -> None:
         self._name, self._reach, self._argv = name, reach, tuple(argv)
         self._process: asyncio.subprocess.Process | None = None
         self._transport: asyncio.SubprocessTransport | None = None

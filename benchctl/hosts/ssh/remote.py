@@ -31,7 +31,7 @@ from benchctl.hosts.ssh.login import Login
 from benchctl.hosts.ssh.programs import agent_text, as_sent, module_text, sendable
 from benchctl.hosts.ssh.sockets import tcp_ports
 from benchctl.hosts.tasks import cancel
-from benchctl.run.planned import Reach
+from benchctl.run.planned import SshTarget
 from benchctl.visible import visible
 
 PING_S = 1.0
@@ -138,7 +138,7 @@ class RemoteHost:
     """
 
     def __init__(
-        self, name: str, argv: Sequence[str], reach: Reach, settings: Mapping[str, Any]
+        self, name: str, argv: Sequence[str], reach: SshTarget, settings: Mapping[str, Any]
     ) -> None:
         """``settings`` are those of the agent's `main`."""
         self.name = name
@@ -149,7 +149,7 @@ class RemoteHost:
         """Why the connection has broken; empty while it works."""
         self.closes = False
         """Whether it ends because it is needed no more."""
-        self.lacks = ""
+        self.missing_features = ""
         """What cannot be done there that an agent can do, for people; empty for an agent."""
         self.reach = reach
         self._settings = {"patience_s": reach.patience_s, **settings}
@@ -469,6 +469,6 @@ class RemoteHost:
         return self.clock
 
 
-def link_to(name: str, reach: Reach, **settings: Any) -> RemoteHost:
+def link_to(name: str, reach: SshTarget, **settings: Any) -> RemoteHost:
     """Return a connection to a host, which is still to be opened."""
     return RemoteHost(name, ssh.command(reach), reach, settings)

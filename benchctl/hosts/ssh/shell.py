@@ -37,7 +37,7 @@ from benchctl.hosts.ssh.posix import QUESTIONS
 from benchctl.hosts.ssh.programs import as_sent
 from benchctl.hosts.ssh.remote import LOST, RemoteHost
 from benchctl.hosts.ssh.scripts import gated, keeper
-from benchctl.run.planned import Reach
+from benchctl.run.planned import SshTarget
 from benchctl.run.record import ClockReading
 
 LACKS = (
@@ -209,7 +209,7 @@ class ShellHost(RemoteHost):
     """A connection to the plain shells of one host; use `open`, then `close`."""
 
     def __init__(
-        self, name: str, reach: Reach, no_python: str, lock: str = "benchctl", **settings: Any
+        self, name: str, reach: SshTarget, no_python: str, lock: str = "benchctl", **settings: Any
     ) -> None:
         """``no_python`` is the message about its Python; ``settings`` are those of an agent."""
         # The path of a socket is short, unlike that of some temporary folders.
@@ -222,7 +222,7 @@ class ShellHost(RemoteHost):
         self._no_python = no_python
         self._lock = lock
         self._sessions: set[ShellProcess] = set()
-        self.lacks = LACKS
+        self.missing_features = LACKS
 
     async def open(self) -> None:
         try:

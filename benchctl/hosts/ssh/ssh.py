@@ -12,7 +12,7 @@ import shlex
 from collections.abc import Mapping
 
 from benchctl.errors import HostError
-from benchctl.run.planned import Reach
+from benchctl.run.planned import SshTarget
 from benchctl.visible import visible
 
 LOGGED_IN = b"benchctl: logged in\n"
@@ -57,12 +57,12 @@ class NoPythonError(HostError):
     """A host has no Python that is new enough for the agent."""
 
 
-def command(reach: Reach) -> tuple[str, ...]:
+def command(reach: SshTarget) -> tuple[str, ...]:
     """Return the command that reads the length and the text of the agent, and becomes it."""
     return _command(reach, there(reach.sudo))
 
 
-def plain(reach: Reach, socket: str) -> tuple[str, ...]:
+def plain(reach: SshTarget, socket: str) -> tuple[str, ...]:
     """Return the command of a shell that runs one line of its input, and lets others in.
 
     Those of `session` use its connection, by a ``socket``.
@@ -70,14 +70,14 @@ def plain(reach: Reach, socket: str) -> tuple[str, ...]:
     return _command(reach, plain_there(), ControlMaster="yes", ControlPath=socket)
 
 
-def session(reach: Reach, socket: str, *, as_root: bool = False) -> tuple[str, ...]:
+def session(reach: SshTarget, socket: str, *, as_root: bool = False) -> tuple[str, ...]:
     """Return the command of another such shell on the connection that has a ``socket``."""
     there = plain_there(as_root and reach.sudo)
     # Without a session there it would open a connection of its own, past the one that is watched.
     return _command(reach, there, ControlPath=socket, ProxyCommand="false")
 
 
-def _command(reach: Reach, there: str, **more: str) -> tuple[str, ...]:
+def _command(reach: SshTarget, there: str, **more: str) -> tuple[str, ...]:
     # It gives up after us, who say why.
     alive = f"{math.ceil(reach.patience_s / _ALIVE_S) + 1}"
     known = {**_OPTIONS, "ServerAliveCountMax": alive, **more}
@@ -158,7 +158,7 @@ def last_line(said: str) -> str:
     return lines[-1] if lines else ""
 
 
-def stuck(host: str, reach: Reach, said: str, limit: str) -> HostError:
+def stuck(host: str, reach: SshTarget, said: str, limit: str) -> HostError:
     """Return that a login works, and nothing starts; ``said`` is what came from there.
 
     ``limit`` says what it had to start in: "within 15 s".
@@ -170,7 +170,7 @@ def stuck(host: str, reach: Reach, said: str, limit: str) -> HostError:
     return HostError(f"host {host}: {what}", hint)
 
 
-def failure(host: str, reach: Reach, said: str, code: int | None) -> HostError:
+def failure(host: str, reach: SshTarget, said: str, code: int | None) -> HostError:
     """Return why no agent started, by what ``ssh`` or the shell there wrote to stderr."""
     ssh = _by_hand(reach)
     words = {"ssh": ssh, "name": shlex.quote(reach.destination)}
@@ -199,7 +199,7 @@ def _remover(said: str) -> str:
     )
 
 
-def _by_hand(reach: Reach, there: str = "true") -> str:
+def _by_hand(reach: SshTarget, there: str = "true") -> str:
     """Return the command by which people see the same."""
     words = *reach.over, "ssh", *reach.options, reach.destination, *there.split()
     return shlex.join(words)

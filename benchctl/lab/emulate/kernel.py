@@ -22,7 +22,7 @@ from benchctl.lab.build.devices import BuildError, Tc, await_running, run_ip, se
 from benchctl.lab.build.namespaces import new_quiet_network
 from benchctl.lab.build.script import Ends
 from benchctl.lab.emulate import netem
-from benchctl.lab.emulate.link import NEVER_NS, Change, Course
+from benchctl.lab.emulate.link import NEVER_NS, Change, SettingsSchedule
 from benchctl.lab.emulate.messages import DirectionCounters, LinkDirection
 from benchctl.lab.syscalls import enter_network
 from benchctl.lab.topology.model import Interface, Link, LinkSettings
@@ -69,7 +69,7 @@ class _KernelDirection:
     ends: Ends
     wires: list[Ends]
     mtu: int
-    course: Course
+    course: SettingsSchedule
     delay_s: float = 0.0
     long: bool = False
     known: dict[str, str] = field(default_factory=dict)
@@ -121,7 +121,7 @@ class KernelLinks:
                     ends=_turned(place.devices) if number else place.devices,
                     wires=[_turned(wire) for wire in wires] if number else wires,
                     mtu=link.mtu,
-                    course=Course(settings),
+                    course=SettingsSchedule(settings),
                 )
         enter_network(network)
         run_ip(lines)

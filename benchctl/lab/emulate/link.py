@@ -68,7 +68,7 @@ class _Ramp:
         return self.start + (self.end - self.start) * part
 
 
-class Course:
+class SettingsSchedule:
     """The settings of one direction as a function of time: steps and ramps."""
 
     def __init__(self, settings: LinkSettings) -> None:
@@ -146,7 +146,7 @@ class OneWay(Generic[Frame]):
 
     def __init__(self, settings: LinkSettings, seed: str) -> None:
         self.counters = Counters()
-        self._course = Course(settings)
+        self._course = SettingsSchedule(settings)
         self._random = random.Random(seed).random
         self._waiting: deque[tuple[int, Frame]] = deque()
         # Sent or being sent, by their time of arrival.

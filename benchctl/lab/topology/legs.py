@@ -18,7 +18,7 @@ from benchctl.lab.topology.segments import Hop, cables, onward
 
 
 @dataclass(frozen=True, slots=True)
-class Leg:
+class LinkPath:
     """One direction between two neighbours on a segment; ``hops`` are its emulated links.
 
     There is more than one if switches prevent measuring one alone.
@@ -63,7 +63,7 @@ class Leg:
         """The size of the largest frame."""
         return min(hop.link.mtu for hop in self.hops) + ETHERNET_HEADER_BYTES
 
-    def having(self, how: Callable[[LinkSettings], LinkSettings]) -> Leg:
+    def having(self, how: Callable[[LinkSettings], LinkSettings]) -> LinkPath:
         """Return the leg with other settings on each link."""
         hops = (
             Hop(replace(hop.link, settings=(how(there), how(back))), hop.direction)
@@ -81,11 +81,11 @@ class Leg:
 class Pair:
     """Two neighbours, and both directions between them."""
 
-    there: Leg
-    back: Leg
+    there: LinkPath
+    back: LinkPath
 
     @property
-    def legs(self) -> tuple[Leg, Leg]:
+    def legs(self) -> tuple[LinkPath, LinkPath]:
         """Both directions."""
         return self.there, self.back
 
@@ -128,20 +128,20 @@ def pairs_of(topology: Topology, links: Iterable[str]) -> list[Pair]:
     return pairs
 
 
-def rounds(topology: Topology, loads: Mapping[Hop, float]) -> list[dict[Leg, float]]:
+def rounds(topology: Topology, loads: Mapping[Hop, float]) -> list[dict[LinkPath, float]]:
     """Return which legs to load at the same time, with the bits per second of each.
 
     ``loads`` are links, each in one direction. Legs that share one are in different rounds. So are
     its two directions: behind data, TCP's acknowledgements are too late to keep the other one busy.
     Links without a rate promise none and are left out.
     """
-    legs: dict[Leg, float] = {}
+    legs: dict[LinkPath, float] = {}
     for hop, load_bps in loads.items():
         if not math.isfinite(hop.settings.rate_bps) or any(hop in leg.hops for leg in legs):
             continue
         leg = next(leg for leg in pair_of(topology, hop.link).legs if hop in leg.hops)
         legs[leg] = min(load_bps, leg.rate_bps)
-    found: list[dict[Leg, float]] = []
+    found: list[dict[LinkPath, float]] = []
     for leg, load_bps in legs.items():
         free = (one for one in found if not any(set(leg.links) & set(other.links) for other in one))
         one = next(free, None)
@@ -151,5 +151,5 @@ def rounds(topology: Topology, loads: Mapping[Hop, float]) -> list[dict[Leg, flo
     return found
 
 
-def _leg(start: Interface, end: Interface, hops: Iterable[Hop]) -> Leg:
-    return Leg(start, end, tuple(hop for hop in hops if not hop.link.ideal))
+def _leg(start: Interface, end: Interface, hops: Iterable[Hop]) -> LinkPath:
+    return LinkPath(start, end, tuple(hop for hop in hops if not hop.link.ideal))

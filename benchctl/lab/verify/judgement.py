@@ -32,7 +32,7 @@ from enum import StrEnum
 from itertools import accumulate, pairwise
 
 from benchctl.lab.emulate.link import NEVER_NS, OneWay
-from benchctl.lab.topology.legs import Leg
+from benchctl.lab.topology.legs import LinkPath
 from benchctl.lab.topology.model import LinkSettings
 from benchctl.units import format_duration, format_rate, format_ratio
 
@@ -125,7 +125,7 @@ class Train:
 class Look:
     """The result of one direction of a link."""
 
-    leg: Leg
+    leg: LinkPath
     findings: Mapping[Promise, PromiseFinding] = field(default_factory=dict)
 
     @property
@@ -176,7 +176,7 @@ _SAID: Mapping[Promise, Callable[[PromiseFinding], str]] = {
 }
 
 
-def look_at(leg: Leg, findings: Iterable[PromiseFinding]) -> Look:
+def look_at(leg: LinkPath, findings: Iterable[PromiseFinding]) -> Look:
     """Return the combined result of these checks, each promise judged once or more."""
     weight = list(PromiseVerdict).index
     found: dict[Promise, PromiseFinding] = {}
@@ -186,13 +186,13 @@ def look_at(leg: Leg, findings: Iterable[PromiseFinding]) -> Look:
     return Look(leg, found)
 
 
-def judge_train(leg: Leg, train: Train) -> list[PromiseFinding]:
+def judge_train(leg: LinkPath, train: Train) -> list[PromiseFinding]:
     """Judge delay, jitter, loss and order by small frames that the link never has to queue."""
     order = [] if leg.jitter_s else [_order(train)]
     return [_jitter(leg, train), _delay(leg, train), _loss(leg, train), *order]
 
 
-def _jitter(leg: Leg, train: Train) -> PromiseFinding:
+def _jitter(leg: LinkPath, train: Train) -> PromiseFinding:
     delays_s, jitter_s = train.delays_s, leg.jitter_s
     if len(delays_s) < _LEAST_FRAMES:
         return PromiseFinding(Promise.JITTER, jitter_s, math.nan, PromiseVerdict.UNVERIFIED)
@@ -210,7 +210,7 @@ def _jitter(leg: Leg, train: Train) -> PromiseFinding:
     return PromiseFinding(Promise.JITTER, jitter_s, high_s - low_s, verdict)
 
 
-def _delay(leg: Leg, train: Train) -> PromiseFinding:
+def _delay(leg: LinkPath, train: Train) -> PromiseFinding:
     delays_s, jitter_s = train.delays_s, leg.jitter_s
     several = sum(hop.settings.jitter_s > 0 for hop in leg.hops) > 1
     if len(delays_s) < _LEAST_FRAMES or several:
@@ -223,7 +223,7 @@ def _delay(leg: Leg, train: Train) -> PromiseFinding:
     return PromiseFinding(Promise.DELAY, leg.delay_s, measured_s, _verdict(kept))
 
 
-def _loss(leg: Leg, train: Train) -> PromiseFinding:
+def _loss(leg: LinkPath, train: Train) -> PromiseFinding:
     frames = len(train.sent_ns) - train.unread
     lost, promised = frames - len(train.got), leg.loss_ratio
     measured = lost / frames if frames > 0 else math.nan
@@ -250,7 +250,7 @@ def due_of(settings: LinkSettings, frame_bytes: int, sent_ns: Sequence[int]) -> 
     return due
 
 
-def judge_burst(leg: Leg, settings: LinkSettings, train: Train) -> list[PromiseFinding]:
+def judge_burst(leg: LinkPath, settings: LinkSettings, train: Train) -> list[PromiseFinding]:
     """Judge queue, order and a change by frames that arrived faster than the link sends.
 
     ``settings`` are those of the changed link, without jitter and loss. The model predicts the same
@@ -264,7 +264,9 @@ def judge_burst(leg: Leg, settings: LinkSettings, train: Train) -> list[PromiseF
     ]
 
 
-def _queue(leg: Leg, settings: LinkSettings, train: Train, dropped: int) -> list[PromiseFinding]:
+def _queue(
+    leg: LinkPath, settings: LinkSettings, train: Train, dropped: int
+) -> list[PromiseFinding]:
     promised = settings.queue_packets
     if math.isinf(settings.rate_bps):
         return []  # a link without a rate never has a queue
@@ -288,7 +290,7 @@ def _order(train: Train) -> PromiseFinding:
     return PromiseFinding(Promise.ORDER, 0, train.overtaken, _verdict(not train.overtaken))
 
 
-def _change(leg: Leg, train: Train, due_ns: Mapping[int, int]) -> PromiseFinding:
+def _change(leg: LinkPath, train: Train, due_ns: Mapping[int, int]) -> PromiseFinding:
     """Judge the new delay by the first half of the frames, and the new rate by the second.
 
     A queue of another length, which is judged by itself, does not affect them.
@@ -344,7 +346,7 @@ def arrival_rate_bps(train: Train, promised_bps: float) -> float:
     return promised_bps / slope if slope > 0 else math.inf
 
 
-def judge_rate(leg: Leg, rate_bps: float) -> list[PromiseFinding]:
+def judge_rate(leg: LinkPath, rate_bps: float) -> list[PromiseFinding]:
     """Judge a rate in bits per second of frames, NaN if it could not be measured."""
     if math.isinf(leg.rate_bps):
         return []

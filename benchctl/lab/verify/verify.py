@@ -25,7 +25,7 @@ from benchctl.lab.emulate.link import Change
 from benchctl.lab.lab import Lab
 from benchctl.lab.topology.addressing import assign
 from benchctl.lab.topology.expect import UDP_HEADER_BYTES, tcp_payload_ratio
-from benchctl.lab.topology.legs import Leg, Pair, pairs_of, rounds
+from benchctl.lab.topology.legs import LinkPath, Pair, pairs_of, rounds
 from benchctl.lab.topology.model import (
     ETHERNET_HEADER_BYTES,
     Emulator,
@@ -103,8 +103,8 @@ class Together:
     ``asked_bps`` is the required rate: that of the leg, or the load if that is less.
     """
 
-    leg: Leg
-    others: tuple[Leg, ...]
+    leg: LinkPath
+    others: tuple[LinkPath, ...]
     asked_bps: float
     carried_bps: float
 
@@ -201,7 +201,7 @@ def _probing(lab: Lab, pairs: Iterable[Pair]) -> Iterator[_Probers]:
 
 
 def _look(lab: Lab, pair: Pair, probers: _Probers) -> list[Look]:
-    findings: dict[Leg, list[PromiseFinding]] = {leg: [] for leg in pair.legs}
+    findings: dict[LinkPath, list[PromiseFinding]] = {leg: [] for leg in pair.legs}
     with _changing(lab, [pair]) as change:
         change(_other)
         for leg in pair.legs:
@@ -243,7 +243,7 @@ def _other(settings: LinkSettings) -> LinkSettings:
     )
 
 
-def _burst(leg: Leg, probers: _Probers) -> list[PromiseFinding]:
+def _burst(leg: LinkPath, probers: _Probers) -> list[PromiseFinding]:
     """Send more frames than the queue holds, and judge the result."""
     changed = leg.having(_other)
     slowest = min((hop.settings for hop in changed.hops), key=lambda one: one.rate_bps)
@@ -275,7 +275,7 @@ def _burst(leg: Leg, probers: _Probers) -> list[PromiseFinding]:
     return judge_burst(leg, settings, Train(size, sent_ns, got, unread))
 
 
-def _trains(pair: Pair, probers: _Probers) -> dict[Leg, Train]:
+def _trains(pair: Pair, probers: _Probers) -> dict[LinkPath, Train]:
     """Send small frames both ways at the same time, each on an idle link."""
     slow = [leg for leg in pair.legs if _too_slow(leg) or leg.delay_s > _LONGEST_DELAY_S]
     legs = [leg for leg in pair.legs if leg not in slow]
@@ -300,7 +300,7 @@ def _trains(pair: Pair, probers: _Probers) -> dict[Leg, Train]:
     return trains
 
 
-def _too_slow(leg: Leg) -> bool:
+def _too_slow(leg: LinkPath) -> bool:
     return leg.sending_s(_LEAST_BYTES) > _FEW_S
 
 
@@ -311,7 +311,7 @@ def _sending_s(hop: Hop) -> float:
 # --- rates ----------------------------------------------------------------------------------
 
 
-def _rate_bps(leg: Leg, probers: _Probers) -> float:
+def _rate_bps(leg: LinkPath, probers: _Probers) -> float:
     """Return the rate of frames at which bytes arrive over an emptied link; NaN if too slow."""
     if math.isinf(leg.rate_bps):
         return math.nan
@@ -319,7 +319,7 @@ def _rate_bps(leg: Leg, probers: _Probers) -> float:
     return finish()
 
 
-def _begin_flow(leg: Leg, load_bps: float, probers: _Probers) -> Callable[[], float]:
+def _begin_flow(leg: LinkPath, load_bps: float, probers: _Probers) -> Callable[[], float]:
     """Start to load a leg; returns a function that waits for the rate of arrived frames."""
     source, target = probers[leg.source], probers[leg.target]
     if leg.rate_bps >= (_PACED_BPS if load_bps < leg.rate_bps else _TCP_BPS):
@@ -353,7 +353,7 @@ def _begin_flow(leg: Leg, load_bps: float, probers: _Probers) -> Callable[[], fl
 
 
 def _load(
-    lab: Lab, legs: Mapping[Leg, float], probers: _Probers
+    lab: Lab, legs: Mapping[LinkPath, float], probers: _Probers
 ) -> tuple[list[Together], list[Carried]]:
     """Load legs at the same time."""
     hops = [hop for leg in legs for hop in leg.hops]

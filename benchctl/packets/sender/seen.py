@@ -1,7 +1,7 @@
 """What a trace shows of one direction of a connection at each moment, for who wants more than sums.
 
-`sending.Half` and `waiting.Waiting` call a `Seen` as they go, if they have one. What they keep
-themselves is not passed on: retransmissions, round-trip times, zero windows.
+`sending.HalfConnection` and `waiting.Waiting` call a `Seen` as they go, if they have one. What they
+keep themselves is not passed on: retransmissions, round-trip times, zero windows.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ _USUAL_SEGMENT_BYTES = 1460
 _ONLY_TIMESTAMPS = b"\x01\x01\x08\x0a"
 
 
-class Half:
+class HalfConnection:
     """The fold over the data of one end; ``peer`` is the half of the other end."""
 
     __slots__ = (

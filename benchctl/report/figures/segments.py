@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from benchctl.errors import UsageError
 from benchctl.metrics import title_of
 from benchctl.packets.sender.retransmissions import Retransmissions, Why
-from benchctl.packets.tcp import Connection, Shut
+from benchctl.packets.tcp import Connection, ZeroWindow
 from benchctl.packets.timesequence import UNKNOWN, Steps, Strokes, TimeSequence
 from benchctl.packets.trace import Trace, read_trace
 from benchctl.report.figures.figure import Axis, LineRole, Panel, Picture, PictureEvent, PictureLine
@@ -284,7 +284,7 @@ class _Diagram:
             line = replace(line, ys=[value if value <= most else math.nan for value in line.ys])
         return [line] if near else [], replace(y, high=max([y.high, *near]))
 
-    def _closed(self, level_of: Callable[[Shut], int | None]) -> Iterator[PictureLine]:
+    def _closed(self, level_of: Callable[[ZeroWindow], int | None]) -> Iterator[PictureLine]:
         """Yield zero windows: a line for as long as each lasted."""
         xs: list[float] = []
         ys: list[float] = []

@@ -20,7 +20,7 @@ from benchctl.report.figures.request import PictureRequest
 from benchctl.report.report import place_of
 from benchctl.report.text.happenings import lab_changes
 from benchctl.report.timeline.series import Range, Series
-from benchctl.report.timeline.traces import ALL, LineKey, TimeWindow, Traces
+from benchctl.report.timeline.traces import ALL, LineKey, TimeWindow, TrialLines
 from benchctl.store.bulk import Bulk, SeriesSource
 from benchctl.units import format_value
 
@@ -95,12 +95,12 @@ def ways_of(flow: FlowReport, metrics: Collection[str]) -> list[FlowLine]:
 
 def read_traces(
     bulk: Bulk, one: TrialReport, vocabulary: Vocabulary, metrics: Collection[str]
-) -> Traces:
+) -> TrialLines:
     """Return the lines of a trial's last attempt, of some metrics. Raises StoreError."""
     trial = one.trial
     delays_s = {flow.name: flow.delay_s for flow in trial.flows}
     window = TimeWindow(0.0, max(trial.duration_s, LEAST_SPAN_S))
-    traces = Traces(window, (), vocabulary, [*delays_s])
+    traces = TrialLines(window, (), vocabulary, [*delays_s])
     flows = {one.flow.id: one.flow for one in one.flows}
     for columns in bulk.columns(flows, metrics):
         flow = flows[columns.flow_id]

@@ -33,10 +33,10 @@ from benchctl.units import format_duration, format_value
 from benchctl.visible import visible
 
 
-class Narrator(Protocol):
+class ProgressSink(Protocol):
     """Shows the progress of a run."""
 
-    def tell(self, event: RunEvent) -> None:
+    def show(self, event: RunEvent) -> None:
         """Take one event."""
 
     def say(self, line: str) -> None:
@@ -49,7 +49,7 @@ class Narrator(Protocol):
         """Restore the terminal."""
 
 
-class PlainNarrator:
+class PlainProgress:
     """One line when a trial ends, and one for every warning."""
 
     def __init__(self, run: Run, write: Callable[[str], object]) -> None:
@@ -60,7 +60,7 @@ class PlainNarrator:
         self._hints: set[str] = set()
         """Those given before: of a hundred failures with one remedy, the first gives it."""
 
-    def tell(self, event: RunEvent) -> None:
+    def show(self, event: RunEvent) -> None:
         match event:
             case TrialStarted():
                 self._figures = {}
@@ -92,14 +92,14 @@ class PlainNarrator:
         """Nothing to restore."""
 
 
-class QuietNarrator(PlainNarrator):
+class QuietProgress(PlainProgress):
     """Only what is said to it."""
 
-    def tell(self, event: RunEvent) -> None:
+    def show(self, event: RunEvent) -> None:
         pass
 
 
-class LiveNarrator:
+class LiveProgress:
     """A bar for the run, and the current figure of each flow below it.
 
     ``remaining`` returns how many trials have yet to end, and their planned time together.
@@ -117,7 +117,7 @@ class LiveNarrator:
         self._clock = clock
         self._console = Console(file=stream)
         self._frame = TerminalStatus(stream, environment)
-        self._plain = PlainNarrator(run, coloured(self._console))
+        self._plain = PlainProgress(run, coloured(self._console))
         self._progress = Progress(
             TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(),
             TextColumn("{task.fields[left]}"), console=self._console,
@@ -138,7 +138,7 @@ class LiveNarrator:
         self._live = Live(console=self._console, auto_refresh=False, transient=True)
         self._live.start()
 
-    def tell(self, event: RunEvent) -> None:
+    def show(self, event: RunEvent) -> None:
         match event:
             case TrialStarted(trial):
                 self._trial, self._failed = trial, False
@@ -163,7 +163,7 @@ class LiveNarrator:
                 self._trial = None
             case _:
                 pass
-        self._plain.tell(event)
+        self._plain.show(event)
 
     def say(self, line: str) -> None:
         self._plain.say(line)

@@ -143,7 +143,7 @@ class _Sink(Struct):
             self.own.extend(times_s, values, weights)
 
 
-class Traces(Struct):
+class TrialLines(Struct):
     """All lines of one trial within a window.
 
     ``split`` names the flows whose streams have lines of their own.

@@ -19,7 +19,7 @@ from benchctl.errors import StoreError
 from benchctl.report.progress.goals import has_goals
 from benchctl.report.report import Report, read_baseline, read_ended, report_of
 from benchctl.report.text.happenings import lab_changes
-from benchctl.report.timeline.traces import TimeWindow, Traces
+from benchctl.report.timeline.traces import TimeWindow, TrialLines
 from benchctl.store.bulk import Bulk
 from benchctl.store.follow import Follower, RunEvent, TrialEnded
 from benchctl.store.read import Reader
@@ -34,7 +34,7 @@ LOOK_S = 1.0
 LEAST_SPAN_S = 1.0
 
 
-class Feed:
+class RunReader:
     """One run as far as it is known: its view, and the lines of the selected trial.
 
     Methods raise StoreError if the store cannot be read; the next call tries again.
@@ -159,12 +159,12 @@ class Feed:
         return True
 
     @property
-    def traces(self) -> Traces | None:
+    def traces(self) -> TrialLines | None:
         """The lines of the whole selected trial."""
         return self._whole.traces if self._whole is not None else None
 
     @property
-    def plotted(self) -> Traces | None:
+    def plotted(self) -> TrialLines | None:
         """The lines to draw: those of the window in detail, as soon as they are read."""
         if self._detail is not None and self._detail.caught_up:
             return self._detail.traces

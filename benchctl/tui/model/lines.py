@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from benchctl.metrics import Vocabulary
-from benchctl.report.timeline.traces import TimeWindow, Traces
+from benchctl.report.timeline.traces import TimeWindow, TrialLines
 from benchctl.store.bulk import Bulk, PackedSample, SeriesSource
 
 
@@ -45,15 +45,17 @@ class Lines:
         self._batches: Iterator[tuple[int, list[PackedSample]]] | None = None
         self._first = self._after = self._last = 0
 
-    def _begin(self) -> Traces:
-        return Traces(self.window, self.split, self.vocabulary, self.flows, changes=self.changes)
+    def _begin(self) -> TrialLines:
+        return TrialLines(
+            self.window, self.split, self.vocabulary, self.flows, changes=self.changes
+        )
 
-    def show_meanwhile(self, traces: Traces) -> None:
+    def show_meanwhile(self, traces: TrialLines) -> None:
         """Show other traces of the same trial until these are complete."""
         self._shown = traces
 
     @property
-    def traces(self) -> Traces:
+    def traces(self) -> TrialLines:
         """The traces to draw."""
         return self._traces if self.caught_up else self._shown
 

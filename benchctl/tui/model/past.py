@@ -37,7 +37,7 @@ class KeyFigure(Struct, frozen=True):
         return f"{title_of(self.metric)} of {self.of}" if self.metric else ""
 
 
-class Past(Struct, frozen=True):
+class HistoryEntry(Struct, frozen=True):
     """One run in the history; ``compared`` with its baseline point by point, if it has one."""
 
     run: Run
@@ -101,7 +101,7 @@ def _range(numbers: Sequence[int]) -> str:
 
 def past_of(
     runs: Sequence[Run], keys: Mapping[int, KeyFigure], baselines: Mapping[str, int]
-) -> list[Past]:
+) -> list[HistoryEntry]:
     """Return every run with its key figure, compared with its baseline; the newest run first.
 
     ``baselines`` are ids of runs by profile.
@@ -113,5 +113,5 @@ def past_of(
         if baseline is not None and baseline != run.id and baseline in keys:
             pairs = compare(keys[baseline].rows, own.rows, run.vocabulary)
             compared = [one for one in pairs if one.a and one.b]
-        found.append(Past(run, own, compared))
+        found.append(HistoryEntry(run, own, compared))
     return found

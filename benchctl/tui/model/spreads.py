@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from benchctl.analysis.flow.counted import Counted
+from benchctl.analysis.flow.counted import ValueHistogram
 from benchctl.metrics import Fold, Vocabulary
 from benchctl.report.timeline.traces import ENDS, LineKey
 from benchctl.store.bulk import Bulk, SeriesSource
@@ -68,16 +68,16 @@ class Spreads:
         """The series that are still to be read, of a reading that was begun."""
         self._last = 0
         self._read_to_s = -math.inf
-        self._shown: Mapping[tuple[str, LineKey], Counted] = {}
+        self._shown: Mapping[tuple[str, LineKey], ValueHistogram] = {}
         self._begin()
 
     def _begin(self) -> None:
         self._after: dict[int, int] = {}
-        self._counted: dict[tuple[str, LineKey], Counted] = {}
+        self._counted: dict[tuple[str, LineKey], ValueHistogram] = {}
         self._waiting: dict[tuple[str, LineKey], dict[int, list[_Weighed]]] = {}
         self._streams: dict[tuple[str, LineKey], _Streams] = {}
 
-    def of(self, key: LineKey) -> Counted | None:
+    def of(self, key: LineKey) -> ValueHistogram | None:
         """Return the samples of a line; if both ends reported it, those of the measuring end."""
         told = (self._shown.get((role, key)) for role in ENDS)
         return next((samples for samples in told if samples is not None and len(samples)), None)
@@ -170,7 +170,7 @@ class Spreads:
             # The mean of a rate is that over time, as that of its figure.
             weights = lengths_s if meaning.fold is Fold.RATE else repeat(1.0)
             if meaning.by_stream or source.flow in self.wanted.split:
-                self._counted.setdefault(own, Counted()).extend(mine, weights)
+                self._counted.setdefault(own, ValueHistogram()).extend(mine, weights)
             if meaning.by_stream:
                 continue
             if meaning.fold in (Fold.RATE, Fold.COUNT) and self._streams[flow].most > 1:
@@ -178,7 +178,7 @@ class Spreads:
                     zip(mine, weights, strict=False)
                 )
             else:
-                self._counted.setdefault(flow, Counted()).extend(mine, weights)
+                self._counted.setdefault(flow, ValueHistogram()).extend(mine, weights)
 
     def _add_up(self, *, finished: bool) -> None:
         """Add the streams of the intervals that all of them have told."""
@@ -190,6 +190,6 @@ class Spreads:
             intervals = [*zip(*(values[:ready] for values in told.values()), strict=True)]
             sums = [math.fsum(value for value, _ in parts) for parts in intervals]
             weights = [parts[0][1] for parts in intervals]
-            self._counted.setdefault(flow, Counted()).extend(sums, weights)
+            self._counted.setdefault(flow, ValueHistogram()).extend(sums, weights)
             for values in told.values():
                 del values[:ready]

@@ -29,7 +29,7 @@ from benchctl.tui.draw.text.columns import Cells, widths
 from benchctl.tui.draw.text.spans import Line, Span
 from benchctl.tui.draw.views.verdicts import NOT_VALID, SEEN, described, tally, verdict_of
 from benchctl.tui.meanings import AFTER, BEFORE, ONLY
-from benchctl.tui.screens.base.page import ReportPage, Surroundings
+from benchctl.tui.screens.base.page import AppContext, ReportPage
 from benchctl.tui.widgets.scrolled import Scrolled
 from benchctl.tui.widgets.table import Table
 
@@ -71,7 +71,7 @@ class CompareScreen(ReportPage):
     }
     """
 
-    def __init__(self, around: Surroundings, *run_ids: int) -> None:
+    def __init__(self, around: AppContext, *run_ids: int) -> None:
         """Raises StoreError."""
         super().__init__(around, *run_ids)
         with closing(Reader(around.store)):

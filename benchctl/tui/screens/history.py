@@ -18,9 +18,9 @@ from benchctl.tui.draw.plot.heat import INVALID
 from benchctl.tui.draw.text.columns import Cells
 from benchctl.tui.draw.text.spans import Span
 from benchctl.tui.draw.views.runs import about_run
-from benchctl.tui.model.past import Past
+from benchctl.tui.model.past import HistoryEntry
 from benchctl.tui.screens.base.modals import Ask, Prompt
-from benchctl.tui.screens.base.page import ReportPage, Surroundings
+from benchctl.tui.screens.base.page import AppContext, ReportPage
 from benchctl.tui.screens.base.tables import SHOWN_FILTER
 from benchctl.tui.screens.parts.pastrows import PastReader, PastRows
 from benchctl.tui.widgets.scrolled import Scrolled
@@ -50,7 +50,7 @@ class HistoryScreen(ReportPage):
     }
     """
 
-    def __init__(self, around: Surroundings) -> None:
+    def __init__(self, around: AppContext) -> None:
         super().__init__(around)
         self._past = PastReader()
         self._rows = PastRows((), (), (), 0)
@@ -132,7 +132,7 @@ class HistoryScreen(ReportPage):
         self._show_about()
 
     @property
-    def _here(self) -> Past | None:
+    def _here(self) -> HistoryEntry | None:
         """The run under the cursor."""
         here = self._table.here
         return self._rows.past[here] if here is not None else None

@@ -23,11 +23,11 @@ from benchctl.tui.draw.views import status
 from benchctl.tui.draw.views.flowlist import list_flows
 from benchctl.tui.draw.views.goals import goal_notes
 from benchctl.tui.meanings import AFTER, BEFORE, LISTED, VIEW
-from benchctl.tui.model.feed import Feed
+from benchctl.tui.model.feed import RunReader
 from benchctl.tui.model.playhead import Playhead
 from benchctl.tui.model.results import Results
 from benchctl.tui.model.runview import RUNNING, RunView
-from benchctl.tui.screens.base.page import Surroundings, trouble
+from benchctl.tui.screens.base.page import AppContext, trouble
 from benchctl.tui.screens.parts.lists import ListsPage
 from benchctl.tui.screens.parts.plots import PLOT_KEYS
 from benchctl.tui.screens.parts.steering import KEYS
@@ -109,7 +109,7 @@ class LiveScreen(ListsPage):
 
     def __init__(
         self,
-        around: Surroundings,
+        around: AppContext,
         run_id: int,
         *,
         live: bool | None = None,
@@ -121,7 +121,7 @@ class LiveScreen(ListsPage):
         """
         super().__init__(around, run_id)
         with ExitStack() as stores:
-            self._feed = feed = stores.enter_context(closing(Feed(around.store, run_id)))
+            self._feed = feed = stores.enter_context(closing(RunReader(around.store, run_id)))
             live = feed.under_way if live is None else live
             span = (None, None) if live else (feed.begin, feed.last_time())
             stores.pop_all()

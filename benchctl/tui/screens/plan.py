@@ -25,7 +25,7 @@ from benchctl.tui.draw.text.spans import Span
 from benchctl.tui.meanings import NEXT, RUN
 from benchctl.tui.model.choices import Choices, Settable
 from benchctl.tui.screens.base.modals import Ask, Prompt
-from benchctl.tui.screens.base.page import Page, Surroundings
+from benchctl.tui.screens.base.page import AppContext, Page
 from benchctl.tui.screens.base.tables import SHOWN_FILTER, free_name
 from benchctl.tui.widgets.scrolled import Scrolled
 from benchctl.tui.widgets.table import Table
@@ -93,7 +93,7 @@ class PlanScreen(Page):
     }
     """
 
-    def __init__(self, around: Surroundings, profile: Path | None = None) -> None:
+    def __init__(self, around: AppContext, profile: Path | None = None) -> None:
         super().__init__(around)
         self._given = profile
         self._all: Sequence[tuple[str, Path]] = ()
@@ -323,7 +323,7 @@ class PlanScreen(Page):
     def action_run(self) -> None:
         """Run the profile, after a confirmation if it takes long, or leaves this machine."""
         drawn = self._drawn
-        from benchctl.engine.prepare.volume import expected_traffic, reached_outside, too_much
+        from benchctl.engine.prepare.volume import expected_traffic, over_limit, reached_outside
 
         if drawn is None:
             self.notify("still planning")
@@ -335,7 +335,7 @@ class PlanScreen(Page):
             self.notify("a tool is missing; see Checks", severity="warning")
             return
         plan = drawn.prepared.plan
-        much = too_much(drawn.prepared)
+        much = over_limit(drawn.prepared)
         places = reached_outside(drawn.prepared)
         if plan.duration_s < LONG_S and not much and not places:
             self._run()

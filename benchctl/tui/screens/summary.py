@@ -28,7 +28,7 @@ from benchctl.tui.draw.text.columns import widths
 from benchctl.tui.draw.text.spans import Line, Span, state
 from benchctl.tui.draw.views.goals import goal_columns, goal_row, goal_tally
 from benchctl.tui.meanings import LISTED, NEXT, PACKETS, PREVIOUS, VIEW
-from benchctl.tui.screens.base.page import ReportPage, Surroundings
+from benchctl.tui.screens.base.page import AppContext, ReportPage
 from benchctl.tui.screens.base.pick import PickFrom
 from benchctl.tui.screens.windows.facts import FactsWindow
 from benchctl.tui.widgets.grids import Grids, GridTable
@@ -65,7 +65,7 @@ class SummaryScreen(ReportPage):
     }
     """
 
-    def __init__(self, around: Surroundings, run_id: int) -> None:
+    def __init__(self, around: AppContext, run_id: int) -> None:
         """Raises StoreError."""
         super().__init__(around, run_id)
         with closing(Reader(around.store)) as reader:

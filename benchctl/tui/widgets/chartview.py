@@ -14,7 +14,7 @@ from textual.message import Message
 from textual.timer import Timer
 
 from benchctl.report.figures.figure import PictureKind
-from benchctl.report.timeline.traces import Traces
+from benchctl.report.timeline.traces import TrialLines
 from benchctl.tui.draw.plot.charts import (
     Choice,
     Expected,
@@ -53,7 +53,7 @@ class ChartView(Painted):
             super().__init__()
             self.action = action
 
-    _traces: Traces | None = None
+    _traces: TrialLines | None = None
     _choice = Choice()
     view = View(0.0, 1.0)
     """The part of time that is shown."""
@@ -77,7 +77,7 @@ class ChartView(Painted):
         return max(1, (self.size.width - MARGIN - 2) * self._choice.glyphs.columns)
 
     def show(
-        self, traces: Traces | None, choice: Choice, view: View, expected: Expected,
+        self, traces: TrialLines | None, choice: Choice, view: View, expected: Expected,
         samples_of: SamplesOf, now: float, *, urgent: bool,
     ) -> None:  # fmt: skip
         """Show lines at a moment of the clock.

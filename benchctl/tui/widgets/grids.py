@@ -10,7 +10,7 @@ from textual.containers import Container
 from textual.content import Content
 
 from benchctl.tui.draw.plot.heat import Grid
-from benchctl.tui.draw.text.columns import GAP, Sight
+from benchctl.tui.draw.text.columns import GAP, VisibleColumns
 from benchctl.tui.draw.text.spans import Line, Span
 from benchctl.tui.widgets.table import Listing, Table
 
@@ -54,7 +54,7 @@ class GridTable(Table):
     def _hides_rows(self) -> bool:
         return self.count > self.lines(self.size.height)
 
-    def _line(self, sight: Sight, index: int) -> Line:
+    def _line(self, sight: VisibleColumns, index: int) -> Line:
         """Return a row; the cursor of many tables is marked only where the keys are."""
         return super()._line(sight, index) if self.has_focus else sight.row(self._row(index))
 

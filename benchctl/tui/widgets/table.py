@@ -21,7 +21,7 @@ from textual.message import Message
 
 from benchctl.report.pivot import Pivot
 from benchctl.tui.draw.plot.heat import STEPS
-from benchctl.tui.draw.text.columns import CHOSEN, Cells, Column, Sight, see
+from benchctl.tui.draw.text.columns import CHOSEN, Cells, Column, VisibleColumns, see
 from benchctl.tui.draw.text.sorting import in_order
 from benchctl.tui.draw.text.spans import PLAIN, Line, Span, crop
 from benchctl.tui.widgets.painted import Scrolling
@@ -253,7 +253,7 @@ class Table(Scrolling):
         head = f"{column.head} {DOWN if self.sorted_by[1] else UP}"
         return replace(column, head=head, width=max(column.width, len(head)))
 
-    def _head(self, sight: Sight) -> Line:
+    def _head(self, sight: VisibleColumns) -> Line:
         heads = sight.head()
         if sight.hidden or not self.tells_place:
             return heads
@@ -265,7 +265,7 @@ class Table(Scrolling):
             heads = crop(heads, sight.width - free)
         return [*heads, Span(place.rjust(free), "dim")] if free >= len(place) else heads
 
-    def _line(self, sight: Sight, index: int) -> Line:
+    def _line(self, sight: VisibleColumns, index: int) -> Line:
         """Return a row; that of the cursor is marked also while the keys go elsewhere."""
         at_hand = self.has_focus or not self.can_focus
         here = "cursor" if at_hand else CHOSEN

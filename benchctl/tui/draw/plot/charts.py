@@ -10,11 +10,11 @@ from typing import Literal, NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
-from benchctl.analysis.flow.counted import Counted
+from benchctl.analysis.flow.counted import ValueHistogram
 from benchctl.metrics import Aspect, Direction, Fold, of_aspect, title_of
 from benchctl.report.figures.figure import PictureKind
 from benchctl.report.timeline.series import Series
-from benchctl.report.timeline.traces import ALL, LineKey, Traces
+from benchctl.report.timeline.traces import ALL, LineKey, TrialLines
 from benchctl.tui.draw.axes.axis import PlotAxis
 from benchctl.tui.draw.axes.ranges import Bounds, panned, zoomed
 from benchctl.tui.draw.axes.times import round_time, time_label
@@ -62,14 +62,14 @@ Pick = tuple[str, int]
 """A flow and the number of a stream, or ALL for the flow's own line."""
 Expected = Mapping[tuple[str, str, str], float]
 """The theoretical values by flow, direction and metric."""
-SamplesOf = Callable[[LineKey], Counted | None]
+SamplesOf = Callable[[LineKey], ValueHistogram | None]
 """Gives the samples of a line in order of value; None if it has none, or they were not read."""
 SHAPES = (PictureKind.TIME, PictureKind.CDF, PictureKind.HISTOGRAM)
 # The caption of more lines has no room for percentiles.
 FEW_LINES = 2
 
 
-def no_samples(_: LineKey) -> Counted | None:
+def no_samples(_: LineKey) -> ValueHistogram | None:
     """Know nothing of any line."""
     return None
 
@@ -138,7 +138,7 @@ class Chart(NamedTuple):
 
 
 def compose(
-    traces: Traces | None,
+    traces: TrialLines | None,
     choice: Choice,
     view: View,
     width: int,
@@ -164,7 +164,7 @@ def compose(
 
 
 def charts_of(
-    traces: Traces, choice: Choice, view: View, width: int, height: int, expected: Expected,
+    traces: TrialLines, choice: Choice, view: View, width: int, height: int, expected: Expected,
     samples_of: SamplesOf = no_samples,
 ) -> list[Chart]:  # fmt: skip
     """Return as many plots as fit into the height, from the chosen metric on."""
@@ -188,14 +188,14 @@ def charts_of(
     return charts
 
 
-def shown_metrics(traces: Traces, choice: Choice, height: int) -> list[str]:
+def shown_metrics(traces: TrialLines, choice: Choice, height: int) -> list[str]:
     """Return the metrics of the plots that fit into the height."""
     metrics = traces.metrics()
     count = min(max(1, min(MOST, height // LEAST_HEIGHT)), len(metrics))
     return [metrics[(choice.first + n) % len(metrics)] for n in range(count)]
 
 
-def keys_of(metric: str, traces: Traces, choice: Choice) -> list[LineKey]:
+def keys_of(metric: str, traces: TrialLines, choice: Choice) -> list[LineKey]:
     """Return the lines of a metric that were chosen; those of single streams with their flow."""
     own = traces.meanings[metric].by_stream
     return [
@@ -203,7 +203,7 @@ def keys_of(metric: str, traces: Traces, choice: Choice) -> list[LineKey]:
     ]
 
 
-def spread_metrics(traces: Traces, choice: Choice, height: int) -> frozenset[str]:
+def spread_metrics(traces: TrialLines, choice: Choice, height: int) -> frozenset[str]:
     """Return the metrics whose samples are wanted in order of value.
 
     It is the one whose distribution is shown. Over time, it is the plotted delays that have room
@@ -217,7 +217,7 @@ def spread_metrics(traces: Traces, choice: Choice, height: int) -> frozenset[str
 
 
 def rescaled(
-    traces: Traces, choice: Choice, view: View, width: int, height: int, expected: Expected,
+    traces: TrialLines, choice: Choice, view: View, width: int, height: int, expected: Expected,
     how: Literal["zoom", "pan"], steps: int,
 ) -> Choice:  # fmt: skip
     """Return the choice with a smaller part of the first plot's values, or a higher one.
@@ -256,7 +256,7 @@ def with_part(
 
 
 def _first_axis(
-    traces: Traces, choice: Choice, view: View, width: int, height: int, expected: Expected
+    traces: TrialLines, choice: Choice, view: View, width: int, height: int, expected: Expected
 ) -> PlotAxis | None:
     """Return the value axis of the first plot as it is drawn; None if it has no room."""
     charts = charts_of(traces, choice, view, width, height, expected)
@@ -270,7 +270,7 @@ def _first_axis(
 
 
 def _plot(
-    traces: Traces, metric: str, keys: Sequence[LineKey], choice: Choice, smooth_s: float,
+    traces: TrialLines, metric: str, keys: Sequence[LineKey], choice: Choice, smooth_s: float,
     expected: Expected, samples_of: SamplesOf,
 ) -> Plot:  # fmt: skip
     fold = traces.meanings[metric].fold
@@ -305,7 +305,7 @@ def _goes_below_zero(series: Series) -> bool:
     return bounds is not None and bounds[0] < 0
 
 
-def _title(traces: Traces, plot: Plot, keys: Sequence[LineKey]) -> str:
+def _title(traces: TrialLines, plot: Plot, keys: Sequence[LineKey]) -> str:
     """Return the metric, and what its lines are made of."""
     medians = traces.medians(plot.metric)
     streams = sorted({medians[key] for key in keys if key in medians})
@@ -324,7 +324,7 @@ def name_of(key: LineKey, among: Sequence[LineKey]) -> str:
     return f"{key.flow} {key.direction}" if _has_both(key, among) else key.flow
 
 
-def mark_of(key: LineKey, among: Sequence[LineKey], traces: Traces) -> str:
+def mark_of(key: LineKey, among: Sequence[LineKey], traces: TrialLines) -> str:
     """Return the letter of a line's flow, in upper case for its way back, and its stream."""
     mark = letter(traces.number(key.flow))
     if key.direction == Direction.RECEIVE and _has_both(key, among):

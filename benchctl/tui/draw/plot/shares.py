@@ -10,11 +10,11 @@ from typing import Literal
 
 from msgspec.structs import replace
 
-from benchctl.analysis.flow.counted import BITS, Counted
+from benchctl.analysis.flow.counted import BITS, ValueHistogram
 from benchctl.metrics import title_of
 from benchctl.report.figures.distributions import shape_of
 from benchctl.report.figures.figure import Axis, Picture, PictureLine
-from benchctl.report.timeline.traces import LineKey, Traces
+from benchctl.report.timeline.traces import LineKey, TrialLines
 from benchctl.tui.draw.axes.axis import PlotAxis
 from benchctl.tui.draw.axes.ranges import Bounds
 from benchctl.tui.draw.axes.scale import axis_for
@@ -36,11 +36,11 @@ from benchctl.units import format_count
 
 # What `curves` writes below a plot, and the least that it can draw.
 OF_AXES, LEAST_ROWS = 3, 2
-SampledLines = Sequence[tuple[LineKey, Counted]]
+SampledLines = Sequence[tuple[LineKey, ValueHistogram]]
 
 
 def draw_shares(
-    traces: Traces, choice: Choice, samples_of: SamplesOf, width: int, height: int
+    traces: TrialLines, choice: Choice, samples_of: SamplesOf, width: int, height: int
 ) -> list[Line]:
     """Draw the distribution of the chosen metric: caption, plot, and a row of figures a line.
 
@@ -70,7 +70,7 @@ def draw_shares(
 
 
 def rescaled_shares(
-    traces: Traces, choice: Choice, samples_of: SamplesOf, width: int,
+    traces: TrialLines, choice: Choice, samples_of: SamplesOf, width: int,
     how: Literal["zoom", "pan"], steps: int,
 ) -> Choice:  # fmt: skip
     """Return the choice with a smaller part of the values, or a higher one."""
@@ -87,7 +87,7 @@ def rescaled_shares(
 
 
 def _lines(
-    traces: Traces, choice: Choice, samples_of: SamplesOf
+    traces: TrialLines, choice: Choice, samples_of: SamplesOf
 ) -> tuple[str, list[LineKey], SampledLines]:
     metrics = traces.metrics()
     metric = metrics[choice.first % len(metrics)]
@@ -100,9 +100,14 @@ def _ends(there: SampledLines) -> Bounds:
 
 
 def _caption(
-    traces: Traces, choice: Choice, metric: str, keys: Sequence[LineKey], there: SampledLines, *,
+    traces: TrialLines,
+    choice: Choice,
+    metric: str,
+    keys: Sequence[LineKey],
+    there: SampledLines,
+    *,
     legend: bool,
-) -> Iterator[Span]:  # fmt: skip
+) -> Iterator[Span]:
     number = format_count(sum(len(samples) for _, samples in there), "sample")
     shape = choice.shape.upper() if choice.shape == "cdf" else choice.shape
     parts = [f"{title_of(metric)}, {shape} of {number}"]
@@ -126,7 +131,7 @@ def _within(line: PictureLine, low: float, high: float) -> PictureLine:
 
 
 def _table(
-    traces: Traces, metric: str, keys: Sequence[LineKey], there: SampledLines, width: int
+    traces: TrialLines, metric: str, keys: Sequence[LineKey], there: SampledLines, width: int
 ) -> Iterator[Line]:
     """Yield the figures of every line, as many as the width has room for."""
     names = [f"{mark_of(key, keys, traces)} {name_of(key, keys)}" for key, _ in there]

@@ -42,7 +42,7 @@ class Column(Struct, frozen=True):
     drawn: bool = False
 
 
-class Sight(Struct, frozen=True):
+class VisibleColumns(Struct, frozen=True):
     """The columns of a table that are visible, each with its place among all of them."""
 
     columns: Sequence[tuple[int, Column]]
@@ -117,7 +117,7 @@ class Sight(Struct, frozen=True):
         return spans
 
 
-def see(columns: Sequence[Column], width: int, first: int = 0) -> Sight:
+def see(columns: Sequence[Column], width: int, first: int = 0) -> VisibleColumns:
     """Return the columns that a width shows, without the ``first`` of those that scroll.
 
     A column of figures is visible as a whole or not at all, and so is its heading. The last column
@@ -167,7 +167,7 @@ def _fixed_stay(columns: Sequence[Column], width: int) -> bool:
     return _width(one for one in columns if one.fixed) + max(needed, default=0) <= width
 
 
-def _seen(columns: Sequence[Column], width: int, first: int) -> Sight:
+def _seen(columns: Sequence[Column], width: int, first: int) -> VisibleColumns:
     everything = range(len(columns))
     fixed = [place for place in everything if columns[place].fixed]
     moving = [place for place in everything if not columns[place].fixed]
@@ -187,7 +187,7 @@ def _seen(columns: Sequence[Column], width: int, first: int) -> Sight:
             break
         shown[place] = replace(column, width=max(1, min(column.width, left)))
         taken += column.width + len(GAP)
-    return Sight(sorted(shown.items()), width, len(columns), first)
+    return VisibleColumns(sorted(shown.items()), width, len(columns), first)
 
 
 def _width(columns: Iterable[Column]) -> int:

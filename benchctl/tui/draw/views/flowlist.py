@@ -17,7 +17,7 @@ from msgspec import Struct
 from benchctl.metrics import Fold, title_of
 from benchctl.report.figures.figure import PictureKind
 from benchctl.report.timeline.series import NOW_S, Series
-from benchctl.report.timeline.traces import ALL, LineKey, Traces
+from benchctl.report.timeline.traces import ALL, LineKey, TrialLines
 from benchctl.tui.draw.axes.ranges import GAIN, NOISE
 from benchctl.tui.draw.plot.charts import Choice, Pick, SamplesOf, mark_of, no_samples
 from benchctl.tui.draw.plot.field import hole_after
@@ -43,7 +43,7 @@ FEW = 1 / LEAST_SPARK
 class FlowList(Struct, frozen=True):
     """The rows for the flows of one trial, for a list of some width."""
 
-    traces: Traces
+    traces: TrialLines
     choice: Choice
     view: View
     rows: Sequence[LineKey]
@@ -140,7 +140,7 @@ class FlowList(Struct, frozen=True):
 
 
 def list_flows(
-    begun: Iterable[str], traces: Traces, choice: Choice, view: View, width: int,
+    begun: Iterable[str], traces: TrialLines, choice: Choice, view: View, width: int,
     samples_of: SamplesOf = no_samples, *, running: bool = True,
 ) -> FlowList:  # fmt: skip
     """Return the list of the flows that have begun, in the order of the run."""
@@ -167,7 +167,9 @@ def list_flows(
     return FlowList(traces, choice, view, rows, names, others, width, samples_of, running)
 
 
-def _name(key: LineKey, among: Sequence[LineKey], traces: Traces, choice: Choice, room: int) -> str:
+def _name(
+    key: LineKey, among: Sequence[LineKey], traces: TrialLines, choice: Choice, room: int
+) -> str:
     """Return whether a line is shown, its mark, and its name."""
     both = f" {key.direction}" * (len({other.direction for other in among}) > 1)
     dot = SHOWN if choice.shows(key.flow, key.stream) else HIDDEN

@@ -20,7 +20,7 @@ from benchctl.tui.draw.views.verdicts import (
     tally,
     verdict_of,
 )
-from benchctl.tui.model.past import Past
+from benchctl.tui.model.past import HistoryEntry
 from benchctl.units import format_range, format_time
 from benchctl.visible import width_of
 
@@ -47,7 +47,7 @@ def run_columns(rows: Sequence[Cells]) -> list[Column]:
     ]
 
 
-def run_row(one: Past, *, marked: bool) -> Cells:
+def run_row(one: HistoryEntry, *, marked: bool) -> Cells:
     """Return one run as a row of the history."""
     run = one.run
     return [
@@ -64,11 +64,11 @@ def run_row(one: Past, *, marked: bool) -> Cells:
     ]
 
 
-def _tags(one: Past) -> str:
+def _tags(one: HistoryEntry) -> str:
     return ", ".join(tag for tag in one.run.tags if tag != BASELINE)
 
 
-def _figure(one: Past) -> str:
+def _figure(one: HistoryEntry) -> str:
     """Return the key figure with its interval; of several points, the range."""
     rows, mark = one.key.rows, "" if one.valid else f" {INVALID}"
     if not rows:
@@ -79,7 +79,7 @@ def _figure(one: Past) -> str:
     return format_range(one.key.metric, min(means), max(means)) + mark
 
 
-def _beside(one: Past) -> Span:
+def _beside(one: HistoryEntry) -> Span:
     """Return the difference from the baseline with its verdict; of several points, the verdicts."""
     if BASELINE in one.run.tags:
         return Span(BASELINE, "dim")
@@ -100,13 +100,13 @@ def _beside(one: Past) -> Span:
     return Span("  ".join(parts), role)
 
 
-def about_run(one: Past) -> Line:
+def about_run(one: HistoryEntry) -> Line:
     """Return the key figure of a run, its difference from the baseline, and its tags, in full."""
     tags = f"  [{', '.join(one.run.tags)}]" if one.run.tags else ""
     return [*_key_figure(one), Span(tags, "dim")]
 
 
-def _key_figure(one: Past) -> Line:
+def _key_figure(one: HistoryEntry) -> Line:
     key = one.key
     if not key.rows:
         return [Span("no figure was measured", "dim")]

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from benchctl.metrics import Aspect, Direction, of_aspect, title_of
 from benchctl.report.timeline.series import NOW_S, Series
-from benchctl.report.timeline.traces import ALL, LineKey, Traces
+from benchctl.report.timeline.traces import ALL, LineKey, TrialLines
 from benchctl.run.record import Note, RecordedFlow, Run
 from benchctl.run.status import FAILURES, Status
 from benchctl.tui.draw.plot.plot import letter
@@ -43,7 +43,7 @@ def clock(time_s: float) -> str:
     return f"{hours}:{minutes:02d}:{seconds:02d}" if hours else f"{minutes}:{seconds:02d}"
 
 
-def tiles(view: RunView, traces: Traces | None, position: int, time: float) -> list[Tile]:
+def tiles(view: RunView, traces: TrialLines | None, position: int, time: float) -> list[Tile]:
     """Return the big figures of the trial at ``position``, the most important one first."""
     trial = view.trials[position] if position >= 0 else None
     running = trial is not None and trial.status_at(time) == RUNNING and not view.died_at(time)
@@ -111,7 +111,7 @@ class _Chosen(NamedTuple):
 def _chosen(
     view: RunView,
     trial: TrialView | None,
-    traces: Traces | None,
+    traces: TrialLines | None,
     metrics: Sequence[str],
     *,
     add_up: bool = False,
@@ -151,7 +151,7 @@ def _kind(trial: TrialView, key: LineKey) -> tuple[str, str]:
     return trial.flows[key.flow].flow.backend, key.direction
 
 
-def _losses(traces: Traces | None, until_s: float) -> list[float]:
+def _losses(traces: TrialLines | None, until_s: float) -> list[float]:
     """Return the loss of each flow and direction so far."""
     if traces is None:
         return []
@@ -198,7 +198,7 @@ def standing(view: RunView, playhead: Playhead, *, goes_on: bool = True) -> list
     return spans
 
 
-def silence(view: RunView, traces: Traces | None, trial: TrialView | None, time: float) -> str:
+def silence(view: RunView, traces: TrialLines | None, trial: TrialView | None, time: float) -> str:
     """Return a note if a running trial has had no samples for a while, else an empty text."""
     if view.died_at(time) or trial is None or traces is None or trial.status_at(time) != RUNNING:
         return ""

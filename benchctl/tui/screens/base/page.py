@@ -33,7 +33,7 @@ def trouble(error: StoreError) -> str:
     return error.message if isinstance(error, GoneError) else f"{error.message}; trying again"
 
 
-class Surroundings(Struct, frozen=True):
+class AppContext(Struct, frozen=True):
     """Shared by all screens: the store, the clock (Unix time), the characters of the plots."""
 
     store: Path
@@ -71,7 +71,7 @@ class Page(TablesScreen):
     }
     """
 
-    def __init__(self, around: Surroundings, *run_ids: int) -> None:
+    def __init__(self, around: AppContext, *run_ids: int) -> None:
         super().__init__()
         self.around = around
         self.run_ids = run_ids
@@ -159,7 +159,7 @@ class Page(TablesScreen):
 class ReportPage(Page):
     """A screen that a thread reads from the store, again as its runs progress."""
 
-    def __init__(self, around: Surroundings, *run_ids: int) -> None:
+    def __init__(self, around: AppContext, *run_ids: int) -> None:
         super().__init__(around, *run_ids)
         self.notes = Notes()
         self._reader: Reader | None = None

@@ -17,7 +17,7 @@ from benchctl.tui.draw.text.spans import Line, Span
 from benchctl.tui.draw.views import status
 from benchctl.tui.draw.views.goals import goal_columns, goal_row
 from benchctl.tui.model.results import Results
-from benchctl.tui.screens.base.page import Surroundings
+from benchctl.tui.screens.base.page import AppContext
 from benchctl.tui.screens.parts.plots import PlotPage
 from benchctl.tui.widgets.flowpicker import FlowPicker
 from benchctl.tui.widgets.scrolled import Scrolled
@@ -36,7 +36,7 @@ class ListsPage(PlotPage):
     _results: Results
     _middle: Container
 
-    def __init__(self, around: Surroundings, run_id: int) -> None:
+    def __init__(self, around: AppContext, run_id: int) -> None:
         super().__init__(around, run_id)
         self._flows = FlowPicker(id="flows", empty="no flow has begun yet")
         self._trials = Table(id="trials", empty="no trials")

@@ -15,7 +15,7 @@ from benchctl.store.bulk import Bulk
 from benchctl.store.read import Reader, RunStamp
 from benchctl.tui.draw.text.columns import Cells, Column
 from benchctl.tui.draw.views.runs import run_columns, run_row
-from benchctl.tui.model.past import KeyFigure, Past, key_figure, past_of
+from benchctl.tui.model.past import HistoryEntry, KeyFigure, key_figure, past_of
 
 # More than a screen has, and as many as are read within a twentieth of a second.
 FIRST = 100
@@ -24,7 +24,7 @@ FIRST = 100
 class PastRows(NamedTuple):
     """The runs that were read, the newest first, each with its row; ``every`` are in the store."""
 
-    past: Sequence[Past]
+    past: Sequence[HistoryEntry]
     cells: Sequence[Cells]
     columns: Sequence[Column]
     every: int
@@ -36,7 +36,7 @@ class PastReader:
     def __init__(self) -> None:
         self._keys: dict[int, tuple[RunStamp, KeyFigure]] = {}
         """The key figures, each with the stamp of its run."""
-        self._rows: dict[int, tuple[object, Past, Cells]] = {}
+        self._rows: dict[int, tuple[object, HistoryEntry, Cells]] = {}
         """Past and row of each run, with all that they depend on."""
 
     def read(self, reader: Reader) -> Iterator[PastRows]:
@@ -57,7 +57,7 @@ class PastReader:
     def _read(
         self, reader: Reader, bulk: Bulk, ids: Sequence[int], stamps: Mapping[int, RunStamp],
         baselines: Mapping[str, int],
-    ) -> list[tuple[object, Past, Cells]]:  # fmt: skip
+    ) -> list[tuple[object, HistoryEntry, Cells]]:  # fmt: skip
         depends, missing = {}, []
         for run_id in ids:
             stamp = stamps[run_id]

@@ -12,11 +12,11 @@ from benchctl.metrics import title_of
 from benchctl.tui.draw.plot.charts import SHAPES, Choice, SamplesOf, no_samples, spread_metrics
 from benchctl.tui.draw.text.glyphs import plainer_from
 from benchctl.tui.meanings import PACKETS
-from benchctl.tui.model.feed import Feed
+from benchctl.tui.model.feed import RunReader
 from benchctl.tui.model.runview import TrialView
 from benchctl.tui.model.spreads import SpreadOf
 from benchctl.tui.model.zoom import View, Zoom, window_for
-from benchctl.tui.screens.base.page import Surroundings
+from benchctl.tui.screens.base.page import AppContext
 from benchctl.tui.screens.base.pick import PickFrom
 from benchctl.tui.screens.parts.steering import SteeringPage
 from benchctl.tui.widgets.chartview import ChartView
@@ -61,11 +61,11 @@ PLOT_KEYS = [
 class PlotPage(SteeringPage):
     """A screen with the plots of a trial; its bindings include `PLOT_KEYS`."""
 
-    _feed: Feed
+    _feed: RunReader
     _charts: ChartView
     _urgent: bool
 
-    def __init__(self, around: Surroundings, run_id: int) -> None:
+    def __init__(self, around: AppContext, run_id: int) -> None:
         super().__init__(around, run_id)
         self._choice = Choice(glyphs=around.glyphs)
         self._zoom = Zoom()
