@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 
 from benchctl.analysis.flow.figures import FlowFold
 from benchctl.analysis.flow.laws import terms_of
+from benchctl.analysis.flow.sharing import Shares
+from benchctl.analysis.flow_result import FlowResult, FlowSurroundings, check
 from benchctl.api import Effective, Event, Failure, ParserError, Recording, Role, Warn
-from benchctl.engine.trial.place import Shares
-from benchctl.engine.trial.tally import Tally, check
 from benchctl.imports.axes import UNKNOWN, TrialSettings, order
 from benchctl.imports.files import File
 from benchctl.imports.kinds import FileKind, Trials
@@ -28,6 +28,7 @@ from benchctl.run.record import RecordedPackets
 from benchctl.run.status import Status
 from benchctl.store.arrange import TrialPlace, arrange
 from benchctl.store.copy import copy_run
+from benchctl.store.flow_recording import FlowRecording
 from benchctl.store.record import Recorder, create_run
 
 IMPORTED = "imported"
@@ -135,22 +136,25 @@ class RunBuilder:
         self._recorder.add_trial(PlannedTrial(0, 1, {}, planned, {}, length_s, length_s))
         # Trials of a new store are numbered from 1.
         trial_id = len(self._measured) + 1
-        tallies = [self._tally(trial_id, flow, started, file.name) for flow in flows]
+        recorded = [self._record(trial_id, flow, started, file.name) for flow in flows]
+        results = [one.result for one in recorded]
         if not times:
             text = f"{file.name}: has no time; that of its last change stands for its end"
             self._recorder.add_note(text, "warning", started, trial_id, None)
-        loads = [tally.load for tally in tallies if tally.load is not None]
-        for flow, tally in zip(flows, tallies, strict=True):
-            tally.captures = packets.get(flow.planned.name, ())
-            tally.write(loads, terms=terms_of(flow.requested))
+        loads = [result.load for result in results if result.load is not None]
+        for flow, one in zip(flows, recorded, strict=True):
+            one.result.captures = packets.get(flow.planned.name, ())
+            one.write(FlowSurroundings(loads, terms=terms_of(flow.requested)))
         failures = [
-            f"{flow.planned.name}: {tally.failure.message}"
-            for flow, tally in zip(flows, tallies, strict=True)
-            if tally.failure is not None
+            f"{flow.planned.name}: {result.failure.message}"
+            for flow, result in zip(flows, results, strict=True)
+            if result.failure is not None
         ]
         status = Status.FAILED if failures else Status.OK
         # The connections of a trace are those that somebody saw: nobody meant them to share.
-        shares = None if failures or packets else Shares.of(tallies)
+        broken = {name for result in results for name in result.broken}
+        folds = [(result.fold, result.second_0) for result in results]
+        shares = None if failures or packets else Shares.of(folds, broken)
         self._recorder.update_trial(trial_id, status=Status.RUNNING)
         self._recorder.update_trial(
             trial_id,
@@ -168,7 +172,7 @@ class RunBuilder:
         self._measured.append(TrialSettings(started, *_settings(recordings)))
         self._facts += [one.facts for one in recordings]
 
-    def _tally(self, trial_id: int, flow: _Flow, started: float, file: str) -> Tally:
+    def _record(self, trial_id: int, flow: _Flow, started: float, file: str) -> FlowRecording:
         """Write an attempt of a flow, but for its result."""
         planned, recording = flow.planned, flow.recording
         begun = started if recording.started_time is None else recording.started_time
@@ -178,16 +182,17 @@ class RunBuilder:
             status=Status.RUNNING, client=(), server=(), requested=flow.requested,
         )  # fmt: skip
         clock = _Clock(begun)
-        tally = Tally(flow_id, FlowFold(self._kind.metrics), self._recorder, clock)
-        tally.begin(started)
+        result = FlowResult(FlowFold(self._kind.metrics))
+        recorded = FlowRecording(flow_id, result, self._recorder, clock)
+        recorded.begin(started)
         for event in recording.events:
             clock.now = begun + (event.end_s if isinstance(event, Sample) else 0.0)
             if isinstance(event, Warn):
                 event = Warn(f"{file}: {event.message}")
-            tally.take(Role.CLIENT, event)
+            recorded.take(Role.CLIENT, event)
         clock.now = begun + _length_s(recording)
-        tally.judge()
-        return tally
+        result.judge(clock.now)
+        return recorded
 
     def finish(self, into: Path | None, *, again: bool = False) -> ImportedRun:
         """Put the trials in order, and copy the run to a store; to none for None.

@@ -98,7 +98,7 @@ def _recordings(trials: Sequence[Mapping[str, Recording]]) -> Iterator[Recording
 
 
 def _storable(name: str, recording: Recording, known: set[str]) -> Iterator[Fault]:
-    from benchctl.engine.trial.tally import check
+    from benchctl.analysis.flow_result import check
 
     for event in recording.events:
         try:

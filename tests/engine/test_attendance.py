@@ -61,7 +61,9 @@ def attended(hosts, main, trials=TRIALS, hooks=()):
 
     async def wrapped():
         await hosts.connect(of_run)
-        attendance = Attendance(hosts, site, hooks, lambda: trials, notes.append)
+        settings = SimpleNamespace(hooks=hooks)
+        context = SimpleNamespace(hosts=hosts, site=site, settings=settings, note=notes.append)
+        attendance = Attendance(context, lambda: trials)
         await attendance.begin([LOCAL, *of_run])
         hosts.asked.clear()
         await main(attendance)
@@ -151,13 +153,13 @@ def test_a_host_that_is_away_prepares_nothing_and_keeps_no_other_from_it():
     away = {"c"}
     recorder = SimpleNamespace(update_run=lambda **_: None, update_trial=lambda *_, **__: None)
 
-    async def stands():
-        return ""
+    context = SimpleNamespace(
+        settings=SimpleNamespace(hooks=hooks), recorder=recorder,
+        run=SimpleNamespace(hooks=()), site=Site(network),
+    )  # fmt: skip
 
     async def main():
-        of_run = Running(
-            hooks, None, recorder, None, stands, is_away=lambda host: host.name in away
-        )
+        of_run = Running(context, lambda host: host.name in away)
         await of_run.before(1, [], network)
         await of_run.after()
         away.clear()

@@ -255,9 +255,12 @@ def test_only_a_flow_of_tcp_has_the_figures_of_its_connections(tmp_path, protoco
         demand=Demand(protocol=protocol),
         address_in=lambda _: "10.0.0.2",
     )
-    place = SimpleNamespace(flow=bound, port=None, one_clock=True, network=None)
-    flow = SimpleNamespace(captures=captured(tmp_path), flow_id=1, second_0=EPOCH)
-    asyncio.run(keep_analysis(recorder, place, flow, asyncio.Event()))
+    flow = SimpleNamespace(
+        setup=SimpleNamespace(flow=bound, port=None, one_clock=True, network=None),
+        recording=SimpleNamespace(flow_id=1),
+        result=SimpleNamespace(captures=captured(tmp_path), second_0=EPOCH),
+    )
+    asyncio.run(keep_analysis(flow, recorder, asyncio.Event()))
     counts = [one.value for (_, name), one in figures.items() if name == "packets_lost"]
     assert counts == lost
 

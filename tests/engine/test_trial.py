@@ -350,7 +350,7 @@ def test_events_are_looked_for_when_no_program_runs_any_more(measure, monkeypatc
 
     outcome_of = SimpleNamespace()
     monkeypatch.setattr(virtual, "FakeSpawner", Kept)
-    monkeypatch.setattr("benchctl.engine.trial.tally.events_of", look)
+    monkeypatch.setattr("benchctl.analysis.flow_result.events_of", look)
     scripts = {"server a": SERVER, "client a": GOOD, "server b": SERVER, "client b": GOOD}
     slow = Script([(0, "ready")], ends_s=1.9)  # ends by itself after all clients
     scripts |= {"server b": slow}

@@ -15,8 +15,9 @@ from engine.fakes import (
 from benchctl.api import Direction
 from benchctl.backends import Registry
 from benchctl.engine.checks.tools import Toolbox
+from benchctl.engine.site.context import RunContext, Signals
 from benchctl.engine.site.site import Site
-from benchctl.engine.trial.trial import Signals, TrialRunner
+from benchctl.engine.trial.trial import TrialRunner
 from benchctl.plan.bound import bind_trial
 from benchctl.plugins import Candidate
 from benchctl.run.planned import (
@@ -93,18 +94,19 @@ def run_trial(
     server_wait_s=0.0,
 ):
     """Run one trial in a new store; ``during`` is (seconds, what is then done to the signals)."""
-    planned = PlannedRun("p", "", 1, Settings({}, "", ()), [trial()], "")
+    settings = Settings({}, "", (), attempts, 2.0, server_wait_s=server_wait_s)
+    planned = PlannedRun("p", "", 1, settings, [trial()], "")
     run_id, _ = create_run(store, planned, EPOCH)
     spawner = FakeSpawner(scripts, start_s)
     signals = Signals()
 
     async def main(loop):
-        with closing(Recorder(store, run_id)) as recorder:
-            runner = TrialRunner(
-                site or Site(NETWORK), Toolbox(spawner), spawner, recorder,
-                Settings({}, "", (), attempts, 2.0, server_wait_s=server_wait_s), signals,
-                lambda: EPOCH + loop.time(), seed=1,
+        with closing(Recorder(store, run_id)) as recorder, closing(Reader(store)) as reader:
+            context = RunContext(
+                reader.run(run_id), recorder, reader, spawner, site or Site(NETWORK), signals,
+                lambda: EPOCH + loop.time(),
             )  # fmt: skip
+            runner = TrialRunner(context, Toolbox(spawner))
             if during is not None:
                 loop.call_later(during[0], during[1], signals)
             return await runner.run(1, bind_trial(trial(*flows, deadline_s=deadline_s), REGISTRY))

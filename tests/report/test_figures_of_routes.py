@@ -6,12 +6,13 @@ import pytest
 from store.store_support import NOW, add_flow, new_run
 
 from benchctl.analysis.flow.figures import FlowFold
+from benchctl.analysis.flow_result import FlowResult, FlowSurroundings
 from benchctl.api import Direction, Role, Sample, TracedRoute
-from benchctl.engine.trial.tally import Tally
 from benchctl.errors import UsageError
 from benchctl.report.figures.figure import PictureKind
 from benchctl.report.figures.making import Wanted, figures_of
 from benchctl.report.report import read_report
+from benchctl.store.flow_recording import FlowRecording
 from benchctl.store.read import Reader
 from benchctl.store.record import Recorder
 
@@ -24,18 +25,18 @@ def store(tmp_path_factory):
         recorder.update_run(status="running", started_time=NOW)
         recorder.update_trial(run_id, status="running", started_time=NOW)
         flow_id = add_flow(recorder, run_id, name="trace", direction="round-trip", status="ok")
-        tally = Tally(flow_id, FlowFold(), recorder, lambda: NOW)
-        tally.begin(NOW)
+        recording = FlowRecording(flow_id, FlowResult(FlowFold()), recorder, lambda: NOW)
+        recording.begin(NOW)
         for n in range(12):
             for hop, rtt_s in ((1, 0.002), (2, 0.012)):
                 metrics = {"hop_probes": 1.0, "hop_unanswered": 0.0, "hop_rtt_s": rtt_s + n / 1e4}
                 end = {"rtt_s": rtt_s + n / 1e4} if hop == 2 else {}
                 start_s = 0.1 * n
                 one = Sample(start_s, start_s, metrics | end, hop, Direction.ROUND_TRIP)
-                tally.take(Role.CLIENT, one)
-        tally.take(Role.CLIENT, TracedRoute([{"10.0.0.2": 12}, {"10.0.9.9": 12}]))
-        tally.judge()
-        tally.write([])
+                recording.take(Role.CLIENT, one)
+        recording.take(Role.CLIENT, TracedRoute([{"10.0.0.2": 12}, {"10.0.9.9": 12}]))
+        recording.result.judge(NOW)
+        recording.write(FlowSurroundings())
         recorder.update_trial(run_id, status="ok", finished_time=NOW + 2)
         recorder.update_run(status="ok", finished_time=NOW + 2)
     return path

@@ -17,8 +17,9 @@ from benchctl.engine.checks.tools import Toolbox
 from benchctl.engine.runner.host_facts import HostFacts
 from benchctl.engine.runner.host_locks import HostLocks, disturbing, hosts_of_run
 from benchctl.engine.site.attendance import Attendance
+from benchctl.engine.site.context import RunContext, Signals
 from benchctl.engine.site.site import Site
-from benchctl.engine.trial.trial import Signals, TrialRunner
+from benchctl.engine.trial.trial import TrialRunner
 from benchctl.errors import BenchctlError, HookError, LabError, MissingError, StoreError
 from benchctl.hosts.hosts import Hosts
 from benchctl.hosts.tasks import cancel
@@ -121,20 +122,22 @@ class Runner:
             recorder.flush()
 
     async def _measure(self, recorder: Recorder, reader: Reader, run: Run, turn: Turn) -> None:
-        site = site_of(run.settings, lambda text: _note(recorder, text))
-        about = HostFacts(recorder)
-        watching = asyncio.ensure_future(about.watch())
+        def note(text: str) -> None:
+            recorder.add_note(text, "info", time.time(), None, None)
+
+        site = site_of(run.settings, note)
+        facts = HostFacts(recorder)
+        watching = asyncio.ensure_future(facts.watch())
         try:
-            note = (lambda text: _note(recorder, text)) if self._waits else None
-            holding = HostLocks(run.name, about.on_connect, note)
-            async with Hosts(holding.on_connect) as hosts:
+            locks = HostLocks(run.name, facts.on_connect, note if self._waits else None)
+            async with Hosts(locks.on_connect) as hosts:
+                context = RunContext(run, recorder, reader, hosts, site, self.signals)
                 hurrying = asyncio.ensure_future(self._hurry(hosts))
                 try:
-                    attendance = await self._attend(hosts, holding, site, recorder, reader, run)
+                    attendance = await self._attend(context, locks)
                     if not self.signals.stop.is_set():
-                        await self._measure_on(
-                            site, hosts, about, attendance, recorder, reader, run, turn
-                        )
+                        toolbox = Toolbox(hosts, facts.tools)
+                        await self._measure_on(context, toolbox, attendance, turn)
                 finally:
                     await cancel(hurrying)
         finally:
@@ -145,19 +148,12 @@ class Runner:
         await self.signals.stop.wait()
         hosts.hurry()
 
-    async def _attend(
-        self,
-        hosts: Hosts,
-        holding: HostLocks,
-        site: Site,
-        recorder: Recorder,
-        reader: Reader,
-        run: Run,
-    ) -> Attendance | None:
+    async def _attend(self, context: RunContext, locks: HostLocks) -> Attendance | None:
         """Hold the hosts that are there, until the user stops it; those of a lab are not yet.
 
         Raises HostError if too few are there for any trial.
         """
+        reader, run, hosts = context.reader, context.run, context.hosts
 
         def left() -> Iterator[Trial]:
             return (trial for trial in reader.trials(run.id) if trial.status.is_open)
@@ -165,12 +161,10 @@ class Runner:
         if run.settings.lab is not None:
             return None
         wanted = hosts_of_run(reader, run)
-        attendance = Attendance(
-            hosts, site, run.settings.hooks, left, lambda text: _note(recorder, text)
-        )
-        if await self._unless_stopped(asyncio.ensure_future(holding.take(hosts, wanted))):
+        attendance = Attendance(context, left)
+        if await self._unless_stopped(asyncio.ensure_future(locks.take(hosts, wanted))):
             there = await attendance.begin(wanted)
-            await check_sessions(hosts, there, left(), site.network, self._registry)
+            await check_sessions(hosts, there, left(), context.site.network, self._registry)
         return attendance
 
     async def _unless_stopped(self, task: asyncio.Future[None]) -> bool:
@@ -185,48 +179,25 @@ class Runner:
         return is_done
 
     async def _measure_on(
-        self,
-        site: Site,
-        spawner: Hosts,
-        about: HostFacts,
-        attendance: Attendance | None,
-        recorder: Recorder,
-        reader: Reader,
-        run: Run,
-        turn: Turn,
+        self, context: RunContext, toolbox: Toolbox, attendance: Attendance | None, turn: Turn
     ) -> None:
-        toolbox = Toolbox(spawner, about.tools)
-        runner = TrialRunner(
-            site,
-            toolbox,
-            spawner,
-            recorder,
-            run.settings,
-            self.signals,
-            time.time,
-            run.seed,
-            run.hooks,
-            attendance,
-        )
+        runner = TrialRunner(context, toolbox, attendance)
         try:
-            await self._measure_trials(runner, recorder, reader, run, turn)
+            await self._measure_trials(context, runner, turn)
             if attendance is not None:
                 attendance.check_end()
         finally:
             await runner.hooks.close()
 
-    async def _measure_trials(
-        self, runner: TrialRunner, recorder: Recorder, reader: Reader, run: Run, turn: Turn
-    ) -> None:
+    async def _measure_trials(self, context: RunContext, runner: TrialRunner, turn: Turn) -> None:
+        recorder, reader, run = context.recorder, context.reader, context.run
         self._strategy = self._strategy or strategy_of(run.settings)
         first = True
         position = 0
-        while row := (
-            reader.next_open(run.id, position) or await self._add(recorder, reader, position)
-        ):
+        while row := (reader.next_open(run.id, position) or await self._add(context, position)):
             if not first and run.settings.pause_s:
                 await self._rest(run.settings.pause_s)
-            if not await self._take(turn, recorder):
+            if not await self._take(turn, context):
                 return
             try:
                 self.signals.skip.clear()
@@ -236,49 +207,49 @@ class Runner:
                 # An error from the start affects the whole run.
                 if first:
                     raise
-                now = time.time()
+                now = context.wall()
                 recorder.update_trial(
                     row.id, status=Status.FAILED, error=error.message, finished_time=now
                 )
             finally:
                 turn.give_back()
             if runner.gives_up:
-                self._give_up(recorder, reader, runner.gives_up)
+                self._give_up(context, runner.gives_up)
                 return
             first = False
             position = row.position + 1
 
-    def _give_up(self, recorder: Recorder, reader: Reader, why: str) -> None:
+    def _give_up(self, context: RunContext, why: str) -> None:
         """Skip the trials that are left."""
-        for trial in reader.trials(self._run_id):
+        for trial in context.reader.trials(self._run_id):
             if trial.status.is_open:
                 error = f"not measured: {why}"
-                recorder.update_trial(trial.id, status=Status.SKIPPED, error=error)
+                context.recorder.update_trial(trial.id, status=Status.SKIPPED, error=error)
 
-    async def _add(self, recorder: Recorder, reader: Reader, position: int) -> Trial | None:
+    async def _add(self, context: RunContext, position: int) -> Trial | None:
         """Record the next trial that the strategy adds, if any."""
         if self._strategy is None:
             return None
-        for ended in _results(reader, self._run_id, self._taken):
+        for ended in _results(context.reader, self._run_id, self._taken):
             self._strategy.take(ended)
             self._taken += 1
         trial = self._strategy.next()
         if trial is None:
             return None
-        recorder.add_trial(timed(bind_trial(trial, self._registry)))
-        while not recorder.flush():  # another program holds the store
+        context.recorder.add_trial(timed(bind_trial(trial, self._registry)))
+        while not context.recorder.flush():  # another program holds the store
             await self._rest(FLUSH_S)
-        return reader.next_open(self._run_id, position)
+        return context.reader.next_open(self._run_id, position)
 
-    async def _take(self, turn: Turn, recorder: Recorder) -> bool:
+    async def _take(self, turn: Turn, context: RunContext) -> bool:
         """Wait for the turn to measure; False if the user ended the wait."""
-        told = False
+        is_noted = False
         while not self.signals.stop.is_set():
             if turn.take():
                 return True
-            if not told:
-                told = True
-                _note(recorder, "another run is being measured; this one starts when it ends")
+            if not is_noted:
+                is_noted = True
+                context.note("another run is being measured; this one starts when it ends")
             await self._rest(TURN_S)
         return False
 
@@ -296,10 +267,6 @@ def _results(reader: Reader, run_id: int, from_position: int) -> Iterator[TrialR
             for flow in reader.flows(trial.id)
         ]
         yield TrialReport(trial, flows)
-
-
-def _note(recorder: Recorder, text: str) -> None:
-    recorder.add_note(text, "info", time.time(), None, None)
 
 
 def site_of(settings: Settings, note: Callable[[str], None]) -> Site:

@@ -9,10 +9,9 @@ from msgspec.structs import replace
 
 from benchctl.engine.checks.needed_hosts import names_of_ends
 from benchctl.engine.checks.network import note_same_machines, with_own_address
-from benchctl.engine.site.site import Site
+from benchctl.engine.site.context import RunContext
 from benchctl.errors import HostError
-from benchctl.hosts.hosts import Hosts
-from benchctl.run.planned import Hook, Host, PlannedTrial
+from benchctl.run.planned import Host, PlannedTrial
 
 
 class AwayError(HostError):
@@ -22,19 +21,14 @@ class AwayError(HostError):
 class Attendance:
     """The hosts elsewhere of one run, and what is asked of each when it comes."""
 
-    def __init__(
-        self,
-        hosts: Hosts,
-        site: Site,
-        hooks: Iterable[Hook],
-        left: Callable[[], Iterable[PlannedTrial]],
-        note: Callable[[str], None],
-    ) -> None:
-        """``left`` are the trials that are to be measured; ``note`` takes words for the user."""
-        self._hosts, self._site, self._left, self._note = hosts, site, left, note
+    def __init__(self, context: RunContext, left: Callable[[], Iterable[PlannedTrial]]) -> None:
+        """``left`` are the trials that are to be measured."""
+        self._hosts, self._site, self._left = context.hosts, context.site, left
+        self._note = context.note
         # A host that no flow uses prepares something for all of them, as a router does.
         flows = (flow for trial in left() for flow in trial.flows)
-        self._for_all = {hook.host for hook in hooks} - names_of_ends(site.network, flows)
+        hooks = context.settings.hooks
+        self._for_all = {hook.host for hook in hooks} - names_of_ends(self._site.network, flows)
         self._unplaced: set[str] = set()
         self.first: HostError | None = None
         """Of the first host that was away."""

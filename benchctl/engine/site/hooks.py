@@ -6,14 +6,14 @@ every one that cleans up runs. What ran is kept with its trial, or with the run.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from benchctl.engine.site.context import RunContext
 from benchctl.errors import HookError
-from benchctl.hosts.local.spawn import Spawner, has_ended, stop
+from benchctl.hosts.local.spawn import has_ended, stop
 from benchctl.run.planned import Hook, Host, Network, When
 from benchctl.run.record import HookOutcome
-from benchctl.store.record import Recorder
 
 # Nobody who prepares a measurement wants to wait longer without a word.
 LIMIT_S = 300.0
@@ -25,26 +25,14 @@ class Hooks:
     """Runs the commands of one run's hosts."""
 
     def __init__(
-        self,
-        hooks: Sequence[Hook],
-        spawner: Spawner,
-        recorder: Recorder,
-        wall_clock: Callable[[], float],
-        failure_reason: Callable[[], Awaitable[str]],
-        of_run: Sequence[HookOutcome] = (),
-        is_away: Callable[[Host], bool] = lambda _: False,
+        self, context: RunContext, is_away: Callable[[Host], bool] = lambda _: False
     ) -> None:
-        """``failure_reason`` says why the network is gone; ``of_run`` is what ran around the run.
-
-        A host that ``is_away`` prepares nothing, and cleans up nothing.
-        """
+        """A host that ``is_away`` prepares nothing, and cleans up nothing."""
         self._is_away = is_away
-        self._hooks = hooks
-        self._spawner = spawner
-        self._recorder = recorder
-        self._wall = wall_clock
-        self._failure_reason = failure_reason
-        self._of_run = list(of_run)
+        self._context = context
+        self._hooks = context.settings.hooks
+        self._recorder = context.recorder
+        self._of_run = list(context.run.hooks)
         self._ready: dict[str, Host] = {}
         """The hosts on which the run was prepared."""
         self._network: Network | None = None
@@ -105,7 +93,7 @@ class Hooks:
     async def _still(self, when: When, network: Network) -> list[Hook]:
         """Return the commands whose hosts exist: those of a lab that has failed are gone."""
         hooks = self._of(when, network)
-        if hooks and await self._failure_reason():
+        if hooks and await self._context.site.failure_reason():
             return [hook for hook in hooks if not network.hosts[hook.host].prefix]
         return hooks
 
@@ -123,7 +111,7 @@ class Hooks:
 
     def _warn(self, outcome: HookOutcome, trial_id: int | None) -> None:
         if outcome.problem:
-            self._recorder.add_note(outcome.problem, "warning", self._wall(), trial_id, None)
+            self._context.note(outcome.problem, "warning", trial_id)
 
     async def _run(self, hook: Hook, host: Host) -> HookOutcome:
         output = bytearray()
@@ -134,7 +122,7 @@ class Hooks:
 
         argv = ("/bin/sh", "-c", hook.command)
         try:
-            process = await self._spawner.start(host, argv, {}, take)
+            process = await self._context.hosts.start(host, argv, {}, take)
         except OSError as error:
             return HookOutcome(hook.host, hook.when, hook.command, None, error.strerror or "")
         process.begin()

@@ -17,17 +17,17 @@ from msgspec.structs import replace
 
 from benchctl.api import Channel
 from benchctl.engine.checks.tools import captured_at
+from benchctl.engine.site.context import RunContext
+from benchctl.engine.trial.setup import FlowSetup
 from benchctl.errors import HostError
 from benchctl.hosts.clocks import OURS, ClockSpan
 from benchctl.hosts.local.spawn import Process, Spawner, has_ended, stop
 from benchctl.hosts.sent import recorder
 from benchctl.hosts.sent.filter import packet_filter
 from benchctl.hosts.sent.messages import RECORDED, check
-from benchctl.plan.bound import BoundFlow
-from benchctl.run.planned import Host, Network
+from benchctl.run.planned import Host
 from benchctl.run.record import RecordedPackets
 from benchctl.store.captures import PRIVATE_FOLDER
-from benchctl.store.record import Recorder
 
 # As for a server: a cold start of an interpreter takes tenths of a second.
 _READY_S = 10.0
@@ -251,15 +251,9 @@ class FlowRecorder:
         return [one for one in ended if one is not None]
 
 
-def recorder_of(
-    flow: BoundFlow,
-    network: Network,
-    spawner: Spawner,
-    store: Recorder,
-    number: int,
-    wall_clock: Callable[[], float],
-) -> FlowRecorder | None:
-    """Return what records an attempt at a flow, its ``number``; None if nobody asked for it."""
+def recorder_of(setup: FlowSetup, context: RunContext, flow_id: int) -> FlowRecorder | None:
+    """Return what records an attempt at a flow; None if nobody asked for it."""
+    flow, network, store = setup.flow, setup.network, context.recorder
     capture = flow.plan.capture
     if capture is None:
         return None
@@ -267,9 +261,9 @@ def recorder_of(
     recorders = [
         HostRecorder(
             HostCapture(host, address, capture.snap_bytes, capture.most_bytes),
-            folder / re.sub(r"[^\w.-]", "_", f"{flow.plan.name}-{host.name}-{number}.pcapng"),
-            wall_clock,
+            folder / re.sub(r"[^\w.-]", "_", f"{flow.plan.name}-{host.name}-{flow_id}.pcapng"),
+            context.wall,
         )
         for host in captured_at(flow.plan, network)
     ]
-    return FlowRecorder(spawner, store.path, recorders)
+    return FlowRecorder(context.hosts, store.path, recorders)

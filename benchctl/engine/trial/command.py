@@ -8,22 +8,21 @@ from typing import Any
 
 from benchctl.api import Command, Failure, FailureKind, Flow, Role
 from benchctl.engine.trial.flow import FlowAttempt
-from benchctl.engine.trial.place import FlowSetup
 from benchctl.hosts.ssh.programs import located
 
 
 def command_of(
-    place: FlowSetup,
     flow: FlowAttempt,
     role: Role,
     build: Callable[[Flow[Any]], Command | None],
     start_at_s: float | None = None,
 ) -> Command | None:
     """Return the command of one end; None if there is none, or if the flow failed because of it."""
-    host = place.target if role is Role.SERVER and place.target else place.source
+    setup = flow.setup
+    host = setup.target if role is Role.SERVER and setup.target else setup.source
     try:
-        flow_of = place.flow.described(
-            place.network, place.port, place.tools, role, start_at_s, place.expected
+        flow_of = setup.flow.described(
+            setup.network, setup.port, setup.tools, role, start_at_s, setup.expected
         )
         command = build(flow_of)
         if command and host.reach is None:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from benchctl.analysis.flow.figures import FlowFold
+from benchctl.analysis.flow_result import check
 from benchctl.api import (
     Channel,
     Command,
@@ -19,16 +19,17 @@ from benchctl.api import (
     Role,
     Started,
 )
+from benchctl.engine.site.context import RunContext
 from benchctl.engine.trial.capture import FlowRecorder
-from benchctl.engine.trial.tally import Tally, check
+from benchctl.engine.trial.setup import FlowSetup
 from benchctl.errors import HostError
 from benchctl.hosts.clocks import OURS, ClockSpan, HostClock
-from benchctl.hosts.local.spawn import Process, Spawner, has_ended, stop
+from benchctl.hosts.local.spawn import Process, has_ended, stop
 from benchctl.hosts.secrets import read_secrets
 from benchctl.hosts.ssh.programs import name_of
 from benchctl.run.planned import Host
 from benchctl.run.status import Status
-from benchctl.store.record import Recorder
+from benchctl.store.flow_recording import FlowRecording
 
 # A later server will not become ready: a cold start of an interpreter takes tenths of a second.
 READY_S = 10.0
@@ -55,30 +56,26 @@ class End:
     """Set when the parser failed: later output cannot be understood."""
 
 
-class FlowAttempt(Tally):
-    """Runs the two ends of a flow once and passes their events to the store.
+class FlowAttempt:
+    """Runs the two ends of a flow once and passes their events to its recording.
 
-    The trial calls, in this order: `start_server` if there is one, `record`, `start_client` (up to
-    its gate), `begin`, `finished`, and always `end` and `write`. After a failure it continues with
-    `end`.
+    The attempt calls, in this order: `start_server` if there is one, `record`, `start_client` (up
+    to its gate), `begin`, `finished`, and always `end`. After a failure it continues with `end`.
     """
 
     def __init__(
         self,
-        name: str,
-        flow_id: int,
-        fold: FlowFold,
-        spawner: Spawner,
-        recorder: Recorder,
-        wall_clock: Callable[[], float],
+        setup: FlowSetup,
+        recording: FlowRecording,
+        context: RunContext,
         tap: FlowRecorder | None = None,
-        *,
-        trial: int,
     ) -> None:
-        super().__init__(flow_id, fold, recorder, wall_clock)
-        self.name = name
-        self._trial = trial
-        self._spawner = spawner
+        """``tap`` records its packets."""
+        self.setup = setup
+        self.recording = recording
+        self.result = recording.result
+        self._hosts = context.hosts
+        self._wall = context.wall
         self._tap = tap
         self._ends: dict[Role, End] = {}
         self.clocks: dict[str, HostClock] = {}
@@ -88,22 +85,15 @@ class FlowAttempt(Tally):
         self._ready = asyncio.Event()
         self._failed = asyncio.Event()
 
-    def note(self, text: str) -> None:
-        super().note(f"trial {self._trial}, {self.name}: {text}")
-
     def fail(self, failure: Failure, role: Role = Role.CLIENT) -> None:
-        super().fail(failure, role)
+        """Note why the flow failed; the first reason of each end counts."""
+        self.result.fail(failure, role)
         self._failed.set()
 
     def blame(self, failure: Failure) -> None:
         """Replace the reasons of the ends, which saw only the effect, with the cause."""
-        self._failures = {Role.CLIENT: failure}
+        self.result.failures = {Role.CLIENT: failure}
         self._failed.set()
-
-    @property
-    def has_ended(self) -> bool:
-        """Whether the client has ended by itself."""
-        return self.client_ended is not None
 
     @property
     def was_ready(self) -> bool:
@@ -137,8 +127,8 @@ class FlowAttempt(Tally):
     async def _start(self, role: Role, host: Host, command: Command) -> End:
         end = self._ends[role] = End(role, command)
         try:
-            end.clock = self.clocks[host.name] = await self._spawner.clock_of(host)
-            end.process = await self._spawner.start(
+            end.clock = self.clocks[host.name] = await self._hosts.clock_of(host)
+            end.process = await self._hosts.start(
                 host,
                 command.argv,
                 {**command.env, **read_secrets(command.secrets)},
@@ -158,14 +148,14 @@ class FlowAttempt(Tally):
 
         On a host elsewhere it opens at the time ``at``.
         """
-        super().begin(common_start)
+        self.recording.begin(common_start)
         self._running_client().begin(at)
 
     async def finished(self) -> None:
         """Wait until the client has ended by itself, or has failed and had time to end."""
         client = self._running_client()
         if await has_ended(client, None, unless=self._failed) or await has_ended(client, GRACE_S):
-            self.client_ended = self._wall()
+            self.result.client_ended = self._wall()
             end = self._ends[Role.CLIENT]
             await self._take_end(end)
             if end.exit_code != 0:
@@ -177,40 +167,42 @@ class FlowAttempt(Tally):
         return process
 
     async def end(self, cut_short: Status | None = None, reason: str = "") -> None:
-        """End what is still running, take the last events, and judge; `write` follows.
+        """End what is still running, take the last events, and judge; the result is written later.
 
         ``cut_short`` is None for a flow that ran its full time, else its status with the reason.
         """
         client, server = self._ends.get(Role.CLIENT), self._ends.get(Role.SERVER)
-        failures = dict(self._failures)
-        if client and client.process and not self.has_ended:
+        result = self.result
+        failures = dict(result.failures)
+        if client and client.process and not result.has_ended:
             # Before its gate opens it is still the shell, which has nothing to report.
-            await stop(client.process, client.command.stop_signal if self._begun else "SIGKILL")
-            if self._begun:
+            await stop(client.process, client.command.stop_signal if result.begun else "SIGKILL")
+            if result.begun:
                 await self._take_end(client)
         if server and server.process and server.exit_code is None:
-            may_end = self._begun and not self.failure and not server.command.stays
+            may_end = result.begun and not result.failure and not server.command.stays
             grace_s = GRACE_S if may_end else 0.0
             by_itself = await has_ended(server.process, grace_s)
             await stop(server.process, server.command.stop_signal)
             await self._take_end(server)
             if by_itself and server.exit_code:
                 how = _how_it_ended(server)
-                if not (self.failure and how.endswith(self.failure.message)):  # of a lost host
-                    self.note(f"the server {how}")
-        if not self.has_ended:
-            said = self._failures.get(Role.CLIENT)
-            self._failures = failures  # a tool's reaction to our signal is not a failure
-            silent = cut_short is Status.TIMED_OUT and not self.has_measured
+                if not (result.failure and how.endswith(result.failure.message)):  # of a lost host
+                    self.recording.note(f"the server {how}")
+        if not result.has_ended:
+            said = result.failures.get(Role.CLIENT)
+            result.failures = failures  # a tool's reaction to our signal is not a failure
+            silent = cut_short is Status.TIMED_OUT and not result.has_measured
             if silent and said and said.kind is not FailureKind.TOOL:
-                self._failures[Role.CLIENT] = said  # but it may give the reason for the wait
-        self._exit_code = client.exit_code if client else None
-        self.judge(cut_short, reason)
+                result.failures[Role.CLIENT] = said  # but it may give the reason for the wait
+        result.exit_code = client.exit_code if client else None
+        result.stderr = "".join(_stderr(self._ends[role]) for role in Role if role in self._ends)
+        result.judge(self._wall(), cut_short, reason)
         if self._tap:
-            self.captures = await self._tap.stop()
+            result.captures = await self._tap.stop()
             self.captured_by = self._tap.clocks
             for text in self._tap.notes:
-                self.note(text)
+                self.recording.note(text)
 
     def kill(self) -> None:
         """Kill what still runs; for an `end` that takes long."""
@@ -251,18 +243,16 @@ class FlowAttempt(Tally):
             return
         arrived = end.process.arrived if end.process else None
         for event in events:
-            if isinstance(event, Started):
-                event = Started(end.clock.ours(event.epoch_s))
-            self.take(end.role, event, arrived)
-
-    def take(self, role: Role, event: Event, arrived: float | None = None) -> None:
-        if isinstance(event, Ready) and role is Role.SERVER:
-            self._ready.set()
-        super().take(role, event, arrived)
-
-    @property
-    def stderr(self) -> str:
-        return "".join(_stderr(self._ends[role]) for role in Role if role in self._ends)
+            match event:
+                case Started():
+                    event = Started(end.clock.ours(event.epoch_s))
+                case Ready() if end.role is Role.SERVER:
+                    self._ready.set()
+                case Failure():
+                    self._failed.set()
+                case _:
+                    pass
+            self.recording.take(end.role, event, arrived)
 
 
 def _how_it_ended(end: End) -> str:

@@ -5,15 +5,14 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from benchctl.analysis.flow.counting import between
 from benchctl.analysis.flow.losses import CountedEnds
-from benchctl.engine.site.site import Site
-from benchctl.engine.trial.place import FlowSetup
+from benchctl.engine.site.context import RunContext
+from benchctl.engine.trial.setup import FlowSetup
 from benchctl.errors import HostError, LabError
-from benchctl.hosts.local.spawn import Spawner
 from benchctl.hosts.sent import counters
 from benchctl.hosts.tasks import cancel
 from benchctl.metrics import Direction
@@ -30,17 +29,11 @@ NOT_LINUX = "its counters are read on Linux only"
 class HostReadings:
     """The counters of the hosts of some flows, around one attempt."""
 
-    def __init__(
-        self,
-        places: Iterable[FlowSetup],
-        spawner: Spawner,
-        site: Site,
-        wall_clock: Callable[[], float],
-    ) -> None:
-        self._hosts = {host.name: host for place in places for host in place.hosts}
-        self._spawner = spawner
-        self._site = site
-        self._wall = wall_clock
+    def __init__(self, hosts: Iterable[Host], context: RunContext) -> None:
+        self._hosts = {host.name: host for host in hosts}
+        self._spawner = context.hosts
+        self._site = context.site
+        self._wall = context.wall
         self._first: asyncio.Future[list[Mapping[str, Any]]] | None = None
         self.began_time = math.inf
         """When the first reading was complete, in Unix time: they count all that came later."""
@@ -94,18 +87,18 @@ def _counted(before: Mapping[str, Any], after: Mapping[str, Any]) -> HostCounter
 
 
 def ends_of(
-    place: FlowSetup, places: Sequence[FlowSetup], counters: Mapping[str, HostCounters]
+    setup: FlowSetup, setups: Sequence[FlowSetup], counters: Mapping[str, HostCounters]
 ) -> dict[str, CountedEnds]:
     """Return what the hosts at the ends of a flow counted, by direction, among those of a trial."""
-    protocol = place.flow.demand.protocol
+    protocol = setup.flow.demand.protocol
     others = Counter(
         name
-        for one in places
+        for one in setups
         if one.flow.demand.protocol == protocol
         for _, name in _directed(one).values()
     )
     found = {}
-    for direction, (sender, receiver) in _directed(place).items():
+    for direction, (sender, receiver) in _directed(setup).items():
         is_udp = protocol == "udp" and others[receiver] == 1
         found[direction] = CountedEnds(
             counters.get(sender) if protocol == "tcp" else None,
@@ -114,9 +107,9 @@ def ends_of(
     return found
 
 
-def _directed(place: FlowSetup) -> dict[str, tuple[str, str]]:
+def _directed(setup: FlowSetup) -> dict[str, tuple[str, str]]:
     """Return the hosts that send and receive in each direction of a flow."""
-    plan = place.flow.plan
+    plan = setup.flow.plan
     there, back = (plan.source, plan.to), (plan.to, plan.source)
     match plan.direction:
         case Direction.SEND:

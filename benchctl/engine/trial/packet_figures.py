@@ -20,7 +20,6 @@ from benchctl.analysis.flow.limiting import STREAM_SHARE
 from benchctl.analysis.statistics import quantile
 from benchctl.api import Role
 from benchctl.engine.trial.flow import FlowAttempt
-from benchctl.engine.trial.place import FlowSetup
 from benchctl.errors import UsageError
 from benchctl.hosts.clocks import ClockSpan
 from benchctl.metrics import Direction
@@ -201,41 +200,40 @@ def _record(_: int, connection: Connection) -> None:
     connection.record()
 
 
-async def keep_analysis(
-    recorder: Recorder, place: FlowSetup, flow: FlowAttempt, stop: asyncio.Event
-) -> None:
+async def keep_analysis(flow: FlowAttempt, recorder: Recorder, stop: asyncio.Event) -> None:
     """Find what the packets of a flow say, if it has any, and write that behind its result."""
+    setup, result, flow_id = flow.setup, flow.result, flow.recording.flow_id
     folder = recorder.path.parent
-    if not any((folder / one.file).exists() for one in flow.captures):
+    if not any((folder / one.file).exists() for one in result.captures):
         return
     found = await asyncio.to_thread(
-        analyze_captures, flow.captures, folder,
-        port=place.port, protocol=place.flow.demand.protocol,
-        one_clock=place.one_clock, stop=stop.is_set,
-        clocks={} if place.one_clock else flow.captured_by,
+        analyze_captures, result.captures, folder,
+        port=setup.port, protocol=setup.flow.demand.protocol,
+        one_clock=setup.one_clock, stop=stop.is_set,
+        clocks={} if setup.one_clock else flow.captured_by,
     )  # fmt: skip
     if found is None:
         return
-    recorder.update_flow(flow.flow_id, captures=found.captures, paired=found.paired)
-    if place.flow.demand.protocol != TCP:
+    recorder.update_flow(flow_id, captures=found.captures, paired=found.paired)
+    if setup.flow.demand.protocol != TCP:
         return  # the connections that were found control it, or are those of others
-    plan = place.flow.plan
-    address = place.flow.address_in(place.network)
+    plan = setup.flow.plan
+    address = setup.flow.address_in(setup.network)
     ways = {Direction.SEND: found.crossed.get(address)}
     ways[Direction.RECEIVE] = next(
         (one for to, one in found.crossed.items() if to != address), None
     )
     for direction, crossed in ways.items():
-        if plan.direction not in (direction, Direction.BOTH) or flow.second_0 is None:
+        if plan.direction not in (direction, Direction.BOTH) or result.second_0 is None:
             continue
-        begins, role = flow.second_0, Role.SERVER
+        begins, role = result.second_0, Role.SERVER
         if crossed is not None:
             recorder.add_figures(
-                flow.flow_id, {(direction, name): one for name, one in crossed.figures.items()}
+                flow_id, {(direction, name): one for name, one in crossed.figures.items()}
             )
             for start_s, end_s, owd_s in crossed.series(begins):
                 recorder.add_sample(
-                    flow.flow_id, role, 0, direction, start_s, end_s, end_s, False, {"owd_s": owd_s}
+                    flow_id, role, 0, direction, start_s, end_s, end_s, False, {"owd_s": owd_s}
                 )
         values: dict[str, list[float]] = {}
         for host, to, stream, start, end, metrics in found.windows:
@@ -246,10 +244,10 @@ async def keep_analysis(
                     values.setdefault(name, []).append(value)
                 start_s, end_s = start - begins, end - begins
                 recorder.add_sample(
-                    flow.flow_id, role, stream, direction, start_s, end_s, end_s, False, metrics
+                    flow_id, role, stream, direction, start_s, end_s, end_s, False, metrics
                 )
         recorder.add_figures(
-            flow.flow_id, {(direction, name): _spread(some) for name, some in values.items()}
+            flow_id, {(direction, name): _spread(some) for name, some in values.items()}
         )
 
 

@@ -7,11 +7,12 @@ from analysis.probed import MS, arrived, both
 from store.store_support import NOW, add_flow, new_run
 
 from benchctl.analysis.flow.figures import FlowFold
+from benchctl.analysis.flow_result import FlowResult, FlowSurroundings
 from benchctl.api import Direction, Role, Sample, Started, TracedRoute
-from benchctl.engine.trial.tally import Tally
 from benchctl.report.report import read_report
 from benchctl.report.text.clocks import clock_lines
 from benchctl.run.record import Happening
+from benchctl.store.flow_recording import FlowRecording
 from benchctl.store.read import Reader
 from benchctl.store.record import Recorder
 
@@ -29,15 +30,15 @@ def measure(tmp_path):
             recorder.update_run(status="running")
             recorder.update_trial(run_id, status="running")
             flow_id = add_flow(recorder, run_id, direction="both", expected=expected or {})
-            tally = Tally(flow_id, FlowFold(), recorder, lambda: NOW)
-            tally.begin(NOW)
-            tally.take(Role.CLIENT, Started(NOW))
+            recording = FlowRecording(flow_id, FlowResult(FlowFold()), recorder, lambda: NOW)
+            recording.begin(NOW)
+            recording.take(Role.CLIENT, Started(NOW))
             for way, packets in (("send", there), ("receive", back)):
                 for at_s, delay_s in arrived(packets):
                     metrics = {"packets_sent": 1.0, "packets_received": 1.0, "owd_s": delay_s}
-                    tally.take(Role.CLIENT, Sample(at_s, at_s, metrics, direction=way))
-            tally.judge()
-            tally.write([], expected or {}, one_clock=one_clock)
+                    recording.take(Role.CLIENT, Sample(at_s, at_s, metrics, direction=way))
+            recording.result.judge(NOW)
+            recording.write(FlowSurroundings(expected=expected or {}, one_clock=one_clock))
             recorder.update_trial(run_id, status="ok")
             recorder.update_run(status="ok")
         with closing(Reader(path)) as reader:
@@ -71,14 +72,14 @@ def test_a_route_is_kept_with_the_figures_of_its_hops(tmp_path):
     run_id, _ = new_run(path)
     with closing(Recorder(path, run_id)) as recorder:
         flow_id = add_flow(recorder, run_id, direction="round-trip")
-        tally = Tally(flow_id, FlowFold(), recorder, lambda: NOW)
-        tally.begin(NOW)
+        recording = FlowRecording(flow_id, FlowResult(FlowFold()), recorder, lambda: NOW)
+        recording.begin(NOW)
         for hop, rtt_s in ((1, 2 * MS), (1, 4 * MS), (3, 9 * MS)):
             metrics = {"hop_probes": 1.0, "hop_unanswered": 0.0, "hop_rtt_s": rtt_s}
-            tally.take(Role.CLIENT, Sample(0.0, rtt_s, metrics, hop, Direction.ROUND_TRIP))
-        tally.take(Role.CLIENT, TracedRoute([{"10.0.0.2": 2}, {}, {"10.0.9.9": 1}]))
-        tally.judge()
-        tally.write([])
+            recording.take(Role.CLIENT, Sample(0.0, rtt_s, metrics, hop, Direction.ROUND_TRIP))
+        recording.take(Role.CLIENT, TracedRoute([{"10.0.0.2": 2}, {}, {"10.0.9.9": 1}]))
+        recording.result.judge(NOW)
+        recording.write(FlowSurroundings())
     with closing(Reader(path)) as reader:
         (flow,) = reader.flows(run_id)
     first, silent, last = flow.route

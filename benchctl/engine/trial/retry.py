@@ -1,0 +1,79 @@
+"""Whether an attempt at a trial is followed by another one, and after which wait. Pure.
+
+===========  =========================================  ==================  ==========
+outcome      then                                       wait                counts
+===========  =========================================  ==================  ==========
+ENDED        the trial ends
+BUSY         again, at the next port                    none                no
+STARTING     again, until the wait for servers is over  doubled, at most 5  no
+FAILED       again, while attempts are left             doubled             yes
+SITE_FAILED  again in a new lab, as above               none                yes
+===========  =========================================  ==================  ==========
+
+The first doubled wait is the back-off of the run, in seconds. A wait that counts takes an attempt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum, auto
+
+# Longest wait between two looks for a server that is starting.
+SERVER_BACKOFF_S = 5.0
+
+
+class Outcome(Enum):
+    """How an attempt went, as far as it matters for the next one."""
+
+    ENDED = auto()
+    """Well, or as the user wants, or such that another attempt would end in the same way."""
+    BUSY = auto()
+    """A server is busy, and has a port that was not tried."""
+    STARTING = auto()
+    """Servers of others never answered, and may still be starting."""
+    FAILED = auto()
+    """Another attempt may succeed."""
+    SITE_FAILED = auto()
+    """The lab failed."""
+
+
+@dataclass(frozen=True)
+class Tries:
+    """What was tried of a trial so far."""
+
+    number: int = 1
+    """Of the attempt, counted over all runners of the run."""
+    counted: int = 1
+    """Attempts of those that a profile allows."""
+    waits: int = 0
+    """How often servers were waited for."""
+    ports: Mapping[str, int] = field(default_factory=dict)
+    """How many ports each flow has tried."""
+
+
+@dataclass(frozen=True)
+class NextAttempt:
+    """What is tried next, after a wait."""
+
+    tries: Tries
+    wait_s: float
+
+
+def next_attempt(
+    outcome: Outcome, tries: Tries, attempts: int, backoff_s: float
+) -> NextAttempt | None:
+    """Return what follows an attempt; None ends the trial."""
+    again = replace(tries, number=tries.number + 1)
+    doubled_s = backoff_s * 2 ** (tries.counted - 1)
+    match outcome:
+        case Outcome.BUSY:
+            return NextAttempt(again, 0.0)
+        case Outcome.STARTING:
+            wait_s = min(backoff_s * 2**tries.waits, SERVER_BACKOFF_S)
+            return NextAttempt(replace(again, waits=tries.waits + 1), wait_s)
+        case Outcome.FAILED | Outcome.SITE_FAILED if tries.counted < attempts:
+            wait_s = 0.0 if outcome is Outcome.SITE_FAILED else doubled_s
+            return NextAttempt(replace(again, counted=tries.counted + 1), wait_s)
+        case _:
+            return None

@@ -1,0 +1,97 @@
+"""Where the flows of one attempt run, and what they run with."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from benchctl.analysis.flow.laws import PathBounds
+from benchctl.api import Command, Role, Tool
+from benchctl.hosts.ssh.programs import as_sent
+from benchctl.plan.bound import BoundFlow
+from benchctl.run.planned import Host, Network
+
+if TYPE_CHECKING:
+    from benchctl.plan.promise import Promises
+
+# Flows that wait for a common start must have started their interpreter and parsed their options by
+# then. Each takes its turn: two or three start at the same time on as many cores.
+START_LEAD_S = 0.5
+# And have connected: to the server, to greet it, to ask it, and each stream.
+LEAD_ROUND_TRIPS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class FlowSetup:
+    """Where one attempt of a flow runs, and what it runs with."""
+
+    flow: BoundFlow
+    network: Network
+    source: Host
+    target: Host | None
+    tools: Mapping[Role, Tool]
+    expected: Promises
+    bottlenecks: Mapping[str, str]
+    """The links that limit it by theory, by direction."""
+    waits: bool
+    """Whether its client waits itself for the trial's common start."""
+    ports: Sequence[int | None]
+    """The ports that may be tried."""
+    port: int | None
+    """The port in use."""
+
+    def with_rights(self, host: Host, command: Command) -> Host:
+        """Return a host of the flow as a command needs it: one that needs root gets it by sudo."""
+        needs_root = self.flow.backend.capabilities.needs_root
+        return replace(host, as_root=needs_root or command.wants_root)
+
+    def shown(self, command: Command, host: Host) -> tuple[str, ...]:
+        """Return the words of a command as they run on a host."""
+        return command.argv if host.reach is None else as_sent(command.argv)
+
+    @property
+    def name(self) -> str:
+        """The flow's name."""
+        return self.flow.plan.name
+
+    @property
+    def server(self) -> tuple[str, str]:
+        """What answers the flow: its far end, and the tool there."""
+        return self.flow.plan.to, self.flow.plan.backend
+
+    @property
+    def hosts(self) -> list[Host]:
+        """Those of its ends that are ours."""
+        return [self.source] if self.target is None else [self.source, self.target]
+
+    def bounded(
+        self, links: Mapping[str, PathBounds], came_in: Mapping[str, float]
+    ) -> Mapping[str, PathBounds]:
+        """Return the bounds of its directions: of the links, and the bytes that its ends got."""
+        receivers = {"send": self.flow.plan.to, "receive": self.source.name}
+        return {
+            direction: replace(
+                links.get(direction, PathBounds()),
+                host_bytes=came_in.get(receivers.get(direction, ""), math.inf),
+            )
+            for direction in {*links, *receivers}
+        }
+
+    @property
+    def one_clock(self) -> bool:
+        """Whether both ends are on one machine."""
+        return self.network.is_one_machine(self.source.name, self.flow.plan.to)
+
+
+def lead_s(setups: Iterable[FlowSetup]) -> float:
+    """Return how long before the common start the clients of a trial are started."""
+    setups = list(setups)
+    waiting = [setup for setup in setups if setup.waits]
+    if not waiting and len(setups) < 2:
+        return 0.0
+    rtts_s = [told.get("rtt_s", 0.0) for setup in waiting for told in setup.expected.values()]
+    return START_LEAD_S * max(1, len(waiting)) + LEAD_ROUND_TRIPS * max(rtts_s, default=0.0)

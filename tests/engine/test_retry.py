@@ -1,0 +1,60 @@
+"""The table of what follows an attempt, row by row."""
+
+import pytest
+
+from benchctl.engine.trial.retry import (
+    SERVER_BACKOFF_S,
+    NextAttempt,
+    Outcome,
+    Tries,
+    next_attempt,
+)
+
+ATTEMPTS, BACKOFF_S = 3, 2.0
+
+
+def walk(outcome, tries=None, most=10):
+    """Return the waits of attempts that all end in the same way, until the trial ends."""
+    tries, waits_s = tries or Tries(), []
+    while len(waits_s) < most:
+        after = next_attempt(outcome, tries, ATTEMPTS, BACKOFF_S)
+        if after is None:
+            break
+        waits_s.append(after.wait_s)
+        tries = after.tries
+    return waits_s
+
+
+@pytest.mark.parametrize(
+    ("outcome", "waits_s"),
+    [
+        (Outcome.ENDED, []),
+        (Outcome.FAILED, [2.0, 4.0]),
+        (Outcome.SITE_FAILED, [0.0, 0.0]),
+        (Outcome.BUSY, [0.0] * 10),  # its ports end it, not this table
+        (Outcome.STARTING, [2.0, 4.0] + [SERVER_BACKOFF_S] * 8),  # its time ends it
+    ],
+)
+def test_each_outcome_waits_as_the_table_says(outcome, waits_s):
+    assert walk(outcome) == waits_s
+
+
+@pytest.mark.parametrize("outcome", [one for one in Outcome if one is not Outcome.ENDED])
+def test_attempts_are_numbered_on_and_keep_the_ports_that_were_tried(outcome):
+    before = Tries(number=7, ports={"bulk": 2})
+    after = next_attempt(outcome, before, ATTEMPTS, BACKOFF_S)
+    assert isinstance(after, NextAttempt)
+    assert (after.tries.number, after.tries.ports) == (8, {"bulk": 2})
+
+
+def test_waits_for_servers_and_other_ports_take_no_attempt():
+    tries = Tries()
+    for outcome in [Outcome.STARTING] * 5 + [Outcome.BUSY] * 5:
+        tries = next_attempt(outcome, tries, ATTEMPTS, BACKOFF_S).tries
+    assert tries.counted == 1
+    assert walk(Outcome.FAILED, tries) == [2.0, 4.0]
+
+
+def test_a_lab_that_fails_takes_an_attempt():
+    tries = next_attempt(Outcome.SITE_FAILED, Tries(), ATTEMPTS, BACKOFF_S).tries
+    assert walk(Outcome.FAILED, tries) == [4.0]
