@@ -209,7 +209,10 @@ def _judge_unstamped(
     Where a timer of iperf3 begins or ends what it counts, nobody else knows when that was: then
     tcpdump has to have seen the same within `_IPERF3_S` of the time that was asked for.
     """
-    figures = seen.trial["flows"][0]["metrics"]
+    flow = seen.trial["flows"][0]
+    # What cannot be, and that nothing replaces, counts nowhere.
+    wrong = {name for name, how in flow["broken"].items() if how["rejected"] is None}
+    figures = {name: one for name, one in flow["metrics"].items() if name not in wrong}
     sent, received, lost = (
         figures.get(f"packets_{what}", math.nan) for what in ("sent", "received", "lost")
     )

@@ -194,6 +194,30 @@ def test_the_intervals_of_the_same_counter_add_up_to_its_figure(asked_s, shown, 
     assert held(fold.figures(), terms, fold.others())["send", "throughput_bps"].value == value
 
 
+def test_a_rate_whose_intervals_lack_a_part_of_the_time_is_not_held_against_them():
+    # Nobody read the sender's counters in time at 2 s: the next interval's rate is of both.
+    fold = FlowFold()
+    for second, sent in ((0, 8e6), (2, 8e6)):
+        fold.add_sample("client", Sample(second, second + 1, {"sent_bps": sent}))
+    for second in range(3):
+        fold.add_sample("client", Sample(second, second + 1, {"throughput_bps": 7.9e6}))
+    fold.add_summary(Summary({"sent_bps": 8e6, "throughput_bps": 7.9e6}))
+    found = held(fold.figures(), Terms(1, 3.0, lasted_s=3.0), fold.others())
+    assert [one.broken for one in found.values()] == [None, None]
+    assert not fold.disagreements()
+
+
+def test_a_count_whose_last_interval_is_missing_is_not_held_against_its_intervals():
+    fold = FlowFold()
+    for second in range(3):
+        fold.add_sample("client", Sample(second, second + 1, {"sent_bps": 8e6}))
+    for second in range(2):
+        fold.add_sample("client", Sample(second, second + 1, {"bytes_received": 1e6}))
+    fold.add_summary(Summary({"sent_bps": 8e6, "bytes_received": 3e6}))
+    found = held(fold.figures(), Terms(1, 3.0, lasted_s=3.0), fold.others())
+    assert found["send", "bytes_received"].broken is None
+
+
 def delays(name="rtt_s", value=2.0, resolution=None, **spread):
     return {("send", name): Figure(value, "tool", spread, resolution=resolution)}
 

@@ -3,11 +3,14 @@
 import socket
 import struct
 import threading
+import time
 from contextlib import contextmanager
+from types import SimpleNamespace
 
 import pytest
 from waiting import DEADLINE_S, wait_until
 
+from benchctl_simpleperf.simpleperf import udp
 from benchctl_simpleperf.simpleperf.datagrams import HEADER, SECOND_0
 from benchctl_simpleperf.simpleperf.intervals import SECOND_NS
 from benchctl_simpleperf.simpleperf.measurement import Measurement
@@ -169,6 +172,58 @@ def test_what_a_queue_holds_at_the_end_takes_its_time(pair):
     datagrams = [datagram(0, at(0.9)), datagram(1, at(0.1))]
     _, figures = received(pair, datagrams, 2, 0, 0.1, omit_s=0.0, duration_s=1.0)
     assert figures["duration_s"] == pytest.approx(0.9, abs=0.1)
+
+
+def test_a_receiver_that_is_stopped_between_two_clocks_measures_no_longer_for_that(
+    pair, monkeypatch
+):
+    # Both clocks go on by 10 s while it reads them for the second datagram.
+    stopped_ns = iter([0, 10 * SECOND_NS])
+    clock = SimpleNamespace(ahead_ns=0)
+
+    def time_ns():
+        clock.ahead_ns += next(stopped_ns, 0)
+        return time.time_ns() + clock.ahead_ns
+
+    clock.monotonic_ns = lambda: time.monotonic_ns() + clock.ahead_ns
+    clock.time_ns = time_ns
+    monkeypatch.setattr(udp, "time", clock)
+    datagrams = [datagram(number, at(number / 1000)) for number in range(3)]
+    _, figures = received(pair, datagrams, 3, 0, 0.003, omit_s=0.0)
+    assert figures["packets_received"] == 3
+    assert figures["duration_s"] < 5
+
+
+def test_second_0_stays_where_it_is_when_a_stream_has_ended_by_it(monkeypatch):
+    asked = {"omit_s": 10.0, "duration_s": 5.0}
+    with (
+        connected() as (near, far),
+        connected() as (other_near, other_far),
+        receiving([near, other_near], asked) as (side, end),
+    ):
+        far.send(datagram(0, at(-5)))
+        first = side._streams[0]
+        wait_until(lambda: first.ended_ns)
+        # The other one is behind: what it has is read when this one has ended, and notes that.
+        monkeypatch.setattr(first, "note", lambda now_ns: None)
+        first.expect(1, 0, 1.0)
+        wait_until(lambda: first.ended_ns > first._timeline.zero_ns)
+        other_far.send(datagram(0, at(0)))
+        figures = end([1, 1], [0, 0], 1.0)
+    assert figures["duration_s"] == 1.0
+
+
+def test_a_stream_without_a_datagram_measures_no_longer_than_the_others():
+    asked = {"omit_s": 0.0, "duration_s": 5.0}
+    with (
+        connected() as (near, far),
+        connected() as (other_near, _),
+        receiving([near, other_near], asked) as (side, end),
+    ):
+        far.send(datagram(0, at(0)))
+        wait_until(lambda: side._streams[0].ended_ns)
+        figures = end([1, 0], [0, 0], 0.003)
+    assert figures["duration_s"] == 0.003
 
 
 def test_no_stream_counts_what_another_has_not_omitted_yet():

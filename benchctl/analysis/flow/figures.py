@@ -24,12 +24,20 @@ DISAGREEMENT = 0.05
 class MetricSeries:
     """The samples of one metric in one direction, as one end reported them; of all streams."""
 
-    __slots__ = ("ends_s", "starts_s", "values")
+    __slots__ = ("ends_s", "starts_s", "streams", "values")
 
     def __init__(self) -> None:
+        self.streams: set[int] = set()
         self.starts_s = array("d")
         self.ends_s = array("d")
         self.values = array("d")
+
+    @property
+    def covered_ratio(self) -> float:
+        """The part of the time of all streams, from the first to the last, that has a sample."""
+        window_s = (max(self.ends_s) - min(self.starts_s)) * len(self.streams)
+        lengths = (end - start for start, end in zip(self.starts_s, self.ends_s, strict=True))
+        return math.fsum(lengths) / window_s if window_s > 0 else 1.0
 
     def rate_within(self, from_s: float, to_s: float) -> float:
         """Return the mean over a window of a rate that is summed over the streams."""
@@ -75,6 +83,7 @@ class FlowFold:
                 series = own.setdefault(name, MetricSeries())
             else:
                 series = self._series.setdefault((sample.direction, name, role), MetricSeries())
+            series.streams.add(sample.stream)
             series.starts_s.append(sample.start_s)
             series.ends_s.append(sample.end_s)
             series.values.append(value)
@@ -104,7 +113,9 @@ class FlowFold:
             if (direction, name) in seen and (figure := self._figure(name, series)) is not None:
                 far[direction, name] = figure
             seen.add((direction, name))
-        sources = {"samples": self._ours(), "other end": {**far, **self._far}}
+        measured = self.measured()
+        ours = {key: one for key, one in self._ours().items() if self._is_whole(key, measured[key])}
+        sources = {"samples": ours, "other end": {**far, **self._far}}
         return [(name, {**own, **self._ratios(own)}) for name, own in sources.items()]
 
     def figures(self) -> Figures:
@@ -210,11 +221,16 @@ class FlowFold:
 
     def disagreements(self) -> dict[tuple[str, str], str]:
         """Return a sentence for every rate for which the tool's figure and ours differ too much."""
-        ours = self._ours()
+        ours, measured = self._ours(), self.measured()
         texts = {}
         for key, told in self._told.items():
             is_rate = self.vocabulary.describe(key[1]).fold is Fold.RATE
-            if told.broken is None and key in ours and is_rate:
+            if (
+                told.broken is None
+                and key in ours
+                and is_rate
+                and self._is_whole(key, measured[key])
+            ):
                 mean = (told.value + ours[key].value) / 2
                 if mean and abs(told.value - ours[key].value) / mean > DISAGREEMENT:
                     texts[key] = (
@@ -230,6 +246,18 @@ class FlowFold:
             if figure is not None:
                 figures.setdefault((direction, name), figure)
         return figures
+
+    def _is_whole(self, key: tuple[str, str], series: MetricSeries) -> bool:
+        """Return whether samples lack no part of the time, such as readings that were late.
+
+        The count of a late reading is in the next one, unless that was the last.
+        """
+        fold = self.vocabulary.describe(key[1]).fold
+        if fold is Fold.RATE and series.covered_ratio < 1 - DISAGREEMENT:
+            return False
+        window_s = max(series.ends_s) - min(series.starts_s)
+        adds_up = fold in (Fold.RATE, Fold.COUNT)
+        return not adds_up or window_s >= (self.lasted_s or 0.0) * (1 - DISAGREEMENT)
 
     def _figure(self, name: str, series: MetricSeries) -> Figure | None:
         values = series.values

@@ -69,7 +69,7 @@ class Timeline:
 
     @property
     def fixed(self) -> bool:
-        """Whether an interval has ended at second 0 or later."""
+        """Whether an interval has ended at second 0 or later, or a stream."""
         return self._ended_ns >= self.zero_ns
 
     def begin(self, at_ns: int) -> None:
@@ -85,7 +85,7 @@ class Timeline:
 
         In the omitted part the latest datagram counts: what is sent at second 0 is delayed by the
         same queue. In the measured part it is the one with the least delay. When an interval has
-        ended at second 0 or later, none does, so times that were reported stay true.
+        ended at second 0 or later, or a stream, none does, so times that were reported stay true.
         """
         with self._lock:
             if self.fixed:
@@ -96,6 +96,11 @@ class Timeline:
             if not self._ended_ns:
                 self.start_ns = self.zero_ns - self.schedule.omit_ns
             return True
+
+    def fix(self) -> None:
+        """Let second 0 stay where it is, because a stream has ended by it."""
+        with self._lock:
+            self._ended_ns = max(self._ended_ns, self.zero_ns)
 
     def ended_ns(self, boundary: Boundary, now_ns: int) -> int:
         """Return when an interval ends; if that is over, it has ended at that time for good."""

@@ -41,6 +41,8 @@ _COUNT_S = 1.5
 _LOOK_S = 0.05
 # So often does a fast stream's second 0 follow its omitted part, which is how exact it is then.
 _FOLLOW_NS = 100_000
+# Two clocks that are read within this are read at the same time.
+_TOGETHER_NS = 100_000
 # The pause after a device's queue was full.
 _FULL_S = 100e-6
 _BUFFER_BYTES = 1 << 16
@@ -272,8 +274,7 @@ class UdpReceiver(Stream):
             if length != self._length:
                 continue  # A repeated greeting, or foreign traffic.
             count = size // length
-            # The wall clock may be set while we run, so it only gives the time since then.
-            self.ended_ns = time.monotonic_ns() - max(time.time_ns() - arrived_ns, 0)
+            self.ended_ns = _monotonic(arrived_ns)
             row = row_of(buffer, length, count)
             sent_ns = row[1] if row else HEADER.unpack_from(buffer)[1]
             if follows and (
@@ -327,7 +328,9 @@ class UdpReceiver(Stream):
         if not self._timeline.start_ns and lasted_ns:
             # Nothing has arrived: the sender ended just before it said so.
             self.begin(self._told_ns - lasted_ns - self._timeline.schedule.omit_ns)
-        if self._timeline.start_ns and self._omitted < (self._sent or 0):
+        sent = self._omitted < (self._sent or 0)
+        if self._timeline.start_ns and (sent or not self.ended_ns):
+            self._timeline.fix()
             self.ended_ns = max(self.ended_ns, self._timeline.zero_ns + lasted_ns)
 
     @property
@@ -388,6 +391,19 @@ def _arrival(ancillary: list[tuple[int, int, bytes]], size: int) -> tuple[int, i
         elif level == socket.IPPROTO_UDP and kind == Kernel.UDP_GRO:
             length = _INT.unpack_from(data)[0]
     return length, arrived_ns or time.time_ns()
+
+
+def _monotonic(arrived_ns: int) -> int:
+    """Return when something arrived, on the clock that nobody sets.
+
+    The wall clock may be set while we run, so it only gives the time since then. If the thread was
+    stopped between the two clocks, they are read again.
+    """
+    while True:
+        now_ns = time.monotonic_ns()
+        since_ns = time.time_ns() - arrived_ns
+        if time.monotonic_ns() - now_ns < _TOGETHER_NS:
+            return now_ns - max(since_ns, 0)
 
 
 def _jitter(arrivals: Arrivals) -> dict[str, float]:
