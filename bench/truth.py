@@ -52,7 +52,7 @@ INTERVALS_S = {"simpleperf": (0.025, 1.0), "iperf3": (0.1, 1.0)}
 LATE_S = 0.002
 # Four looks of ss, two on either side of a reading, tell of its window when they are so near.
 _NEAR_S = 0.1
-# So well does iperf3 keep to its own second 0 and its end (docs/output.md).
+# iperf3's error of its second 0 and its end (docs/output-reference.md).
 _IPERF3_S = 0.006
 _NEEDED = ("tcpdump", "ss", "nstat", "iperf3")
 
@@ -270,7 +270,7 @@ def _judge_start(lab: Lab, backend: str, folder: Path) -> None:
     second = SECOND_FLOW.format(backend=backend, host=host, port=7001, seconds=SECONDS)
     seen = run(lab, case, profile(lab, case) + second, folder)
     # What comes from a host with another clock left it a path's delay before, of which iperf3 shows
-    # nothing where it receives (docs/output.md).
+    # nothing where it receives (docs/output-reference.md).
     delay_s, bound_s = (_DELAY_S, 0.001) if backend == "simpleperf" else (0.0, _IPERF3_S)
     firsts = []
     for port in PORTS:

@@ -26,7 +26,7 @@ class ExportError(Exception):
 
 
 class ExportedRun(ABC):
-    """A run as an exporter gets it: what docs/output.md describes, and nothing else."""
+    """A run as an exporter gets it: what docs/output-reference.md describes, and nothing else."""
 
     @property
     @abstractmethod

@@ -52,6 +52,35 @@ def test_what_roff_would_obey_is_shown():
     ]  # fmt: skip
 
 
+def inner_of(name, command):
+    """Yield a command and those within it, with their whole names."""
+    context = command.make_context("", [], resilient_parsing=True)
+    yield name, command
+    if name != "benchctl" and hasattr(command, "list_commands"):
+        for word in command.list_commands(context):
+            yield from inner_of(f"{name} {word}", command.resolve_command(context, [word])[1])
+
+
+@pytest.mark.parametrize("name", ["benchctl", *(f"benchctl {name}" for name in COMMANDS)])
+def test_every_option_and_argument_is_described(name):
+    """The documents show tasks: options stand in the help alone, so it has them all."""
+    command = app if name == "benchctl" else command_of(load(name.partition(" ")[2]))
+    page = " ".join(plain(PAGES[name.replace(" ", "-")]).split())
+    letters = page.replace(" ", "")  # lines also end at hyphens
+    for whole, inner in inner_of(name, command):
+        assert f"{whole} " in f"{page} ", whole
+        for param in inner.params:
+            assert param.help, (whole, param.name)
+            for text in param.help.split("{formats}"):  # filled in when it is shown
+                assert text.replace(" ", "") in letters, (whole, param.name)
+            if param.param_type_name == "argument":
+                assert re.sub("[^A-Z|]", "", param.metavar) in page, (whole, param.name)
+            elif param.is_flag:
+                assert ", ".join(sorted(param.opts, key=len)) in page, (whole, param.name)
+            else:
+                assert f"{param.opts[-1]} {param.metavar}" in page, (whole, param.name)
+
+
 def test_a_page_has_every_option_and_subcommand():
     text = plain(PAGES["benchctl-lab"])
     assert "benchctl lab exec [OPTIONS] TOPOLOGY HOST COMMAND..." in text

@@ -1,4 +1,4 @@
-"""docs/output.md against a real run: every key, column, event, metric, code and table."""
+"""The pages about results against a real run: every key, column, event, metric, code and table."""
 
 import json
 import sqlite3
@@ -34,17 +34,19 @@ from benchctl.store.follow import Noted
 from benchctl.units import unit_of, without_unit
 
 DOCUMENT = "output.md"
+REFERENCE = "output-reference.md"
 COUNTERS = DirectionCounters(0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
 BUNDLED = ("iperf2", "iperf3", "owping", "ping", "simpleperf")
 
 
 @pytest.fixture(scope="module")
 def directory(tmp_path_factory, shell_in):
-    """A directory in which the sessions of the page were run: the store, and what was exported."""
+    """A directory in which the sessions of both pages were run: the store, and all exports."""
     shell = shell_in(tmp_path_factory.mktemp("output"))
-    write_files(DOCUMENT, shell.directory)
-    for block in blocks_of(DOCUMENT, "console"):
-        shell.check(block)
+    for page in (DOCUMENT, REFERENCE):
+        write_files(page, shell.directory)
+        for block in blocks_of(page, "console"):
+            shell.check(block)
     return shell.directory
 
 
@@ -69,17 +71,18 @@ def events(directory):
         ("### trials[]", lambda document: document["trials"][0]),
         ("### trials[].links[]", lambda _: Carried("", "", "", COUNTERS).as_entry()),
         ("### trials[].flows[]", lambda document: document["trials"][0]["flows"][0]),
+        ("### trials[].flows[].limit", lambda document: document["trials"][0]["flows"][0]["limit"]),
         ("### trials[].flows[].events[]", lambda _: ("kind", *EVENT_KEYS)),
         ("### summary[]", lambda document: document["summary"][0]),
     ],
 )
 def test_every_key_of_the_json_is_described(document, heading, pick):
-    rows = table(section(DOCUMENT, heading))
+    rows = table(section(REFERENCE, heading))
     assert sorted(names_in(rows)) == sorted(pick(document))
 
 
 def test_every_counter_of_a_host_is_described(request):
-    rows = table(section(DOCUMENT, "### trials[].counters"))
+    rows = table(section(REFERENCE, "### trials[].counters"))
     assert names_in(rows) == [*HostCounters.__struct_fields__]
     described = dict(zip(names_in(rows), [row[1] for row in rows], strict=True))
     assert set(CpuUse.__struct_fields__) <= set(names_in([[described["cpu"]]]))
@@ -91,12 +94,12 @@ def test_every_counter_of_a_host_is_described(request):
         lines.append(f"| `{name}` | {', '.join(f'`{one}`' for one in sources)} |")
     lines.append("| `softnet_dropped`, `softnet_squeezed` | second and third column of "
                  "`/proc/net/softnet_stat`, of all processors |")  # fmt: skip
-    filled(DOCUMENT, "host counts", lines, request.config.getoption("--update-golden"))
+    filled(REFERENCE, "host counts", lines, request.config.getoption("--update-golden"))
 
 
 def test_expectations_and_the_version_are_as_described():
-    assert names_in(table(section(DOCUMENT, "### expectations[]"))) == [*OUTCOME_KEYS]
-    assert f"`schema_version` is {SCHEMA_VERSION}" in text_of(DOCUMENT)
+    assert names_in(table(section(REFERENCE, "### expectations[]"))) == [*OUTCOME_KEYS]
+    assert f"`schema_version` is {SCHEMA_VERSION}" in text_of(REFERENCE)
 
 
 def test_every_key_of_every_event_is_described(document, events):
@@ -107,7 +110,7 @@ def test_every_key_of_every_event_is_described(document, events):
         "run_ended": document["run"].keys(),
     }
     described = {}
-    for name, keys in table(section(DOCUMENT, "## Events")):
+    for name, keys in table(section(REFERENCE, "## Events")):
         event = name.strip("`")
         assert ("the keys of a" in keys) == (event in of_others)
         described[event] = set(of_others.get(event) or names_in([[keys]]))
@@ -115,7 +118,7 @@ def test_every_key_of_every_event_is_described(document, events):
 
 
 def test_every_column_of_the_csv_is_listed(directory):
-    paragraphs = section(DOCUMENT, "## CSV").split("\n\n")
+    paragraphs = section(REFERENCE, "## CSV").split("\n\n")
     listed = [names_in([[text]]) for text in paragraphs if text.startswith("`flow`")]
     files = ("summary.csv", "samples.csv")
     heads = [(directory / name).read_text().partition("\n")[0].split(",") for name in files]
@@ -124,16 +127,16 @@ def test_every_column_of_the_csv_is_listed(directory):
 
 def test_every_key_about_clocks_and_every_verdict_is_described():
     clocks = Clocks(ClockVerdict.APART, {"send": -1.0}, {}, None, None, None, None, False, None)
-    rows = table(section(DOCUMENT, "### trials[].flows[].clocks"))
+    rows = table(section(REFERENCE, "### trials[].flows[].clocks"))
     assert names_in(rows) == [*clock_entry(clocks)]
     assert all(verdict in rows[0][1] for verdict in ClockVerdict)
     over = ClocksOverRun(clocks, clocks, 1.0, (0.0, 1.0), (0.0, 0.0), None)
-    rows = table(section(DOCUMENT, "### clocks[]"))
+    rows = table(section(REFERENCE, "### clocks[]"))
     assert names_in(rows) == [*over_entry("probe", over)]
 
 
 def test_every_key_and_verdict_of_a_comparison_is_described():
-    rows = table(section(DOCUMENT, "## Comparison"))
+    rows = table(section(REFERENCE, "## Comparison"))
     one = Comparison({}, "main", "send", "rtt_s", (), (), None, None, None, Verdict.FEW)
     assert names_in(rows) == ["a", "b", *comparison_entry(one)]
     assert dict(rows)["`verdict`"].split(", ") == list(Verdict)
@@ -157,7 +160,7 @@ def test_the_columns_of_metrics_are_those_of_the_tables(request):
 def test_the_metrics_are_those_of_the_contract(request):
     lines = ["| metric | unit | figure | better | definition |", f"|{'---|' * 5}"]
     lines += [_described(metric) for metric in METRICS.values()]
-    filled(DOCUMENT, "metrics", lines, request.config.getoption("--update-golden"))
+    filled(REFERENCE, "metrics", lines, request.config.getoption("--update-golden"))
 
 
 def test_the_backends_own_metrics_are_those_they_declare(request):
@@ -168,7 +171,7 @@ def test_the_backends_own_metrics_are_those_they_declare(request):
     for name in BUNDLED:
         for metric in installed().load(name).capabilities.metrics:
             lines.append(f"| {name} {_described(metric)}")
-    filled(DOCUMENT, "own metrics", lines, request.config.getoption("--update-golden"))
+    filled(REFERENCE, "own metrics", lines, request.config.getoption("--update-golden"))
 
 
 def _described(metric):
@@ -190,12 +193,14 @@ def test_every_table_and_column_of_the_store_is_described(directory):
             name: {row[1] for row in store.execute(f"PRAGMA table_info({name})")}
             for (name,) in store.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
         }
-    rows = table(section(DOCUMENT, "## The store"))
-    assert {row[0].strip("`"): set(names_in([row], 1)) for row in rows} == tables
+    described = {}
+    for row in table(section(REFERENCE, "## The store")):
+        described.setdefault(row[0].strip("`"), set()).update(names_in([row], 1))
+    assert described == tables
 
 
 def test_the_query_gives_the_throughput_of_every_trial(directory, document):
-    (block,) = blocks_of(DOCUMENT, "sql")
+    (block,) = blocks_of(REFERENCE, "sql")
     with closing(sqlite3.connect(directory / "runs.sqlite")) as store:
         rows = store.execute(block.text).fetchall()
     assert [(json.loads(point), mbit) for point, *_, mbit, _ in rows] == [

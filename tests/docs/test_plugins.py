@@ -111,6 +111,6 @@ def test_every_attribute_and_key_of_an_exporter_is_described():
     text = section(DOCUMENT, "### An exporter")
     assert sorted(names_in(table(text))) == sorted(get_type_hints(api.Exporter))
     (run, *_) = sample_runs(single_trial=False)
-    of_events = names_in(table(section("output.md", "## Events"))[2:3], 1)
+    of_events = names_in(table(section("output-reference.md", "## Events"))[2:3], 1)
     described = names_in(table(text[text.index("| key | meaning |") - 1 :]))
     assert sorted([*described, *of_events]) == sorted(next(run.samples()))

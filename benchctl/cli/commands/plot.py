@@ -47,8 +47,8 @@ def plot(
         typer.Option(
             metavar="KIND",
             help=(
-                "time, sweep, bars, heat, cdf, box, plane or time-sequence; default: what suits"
-                " the run."
+                "time, sweep, bars, heat, cdf, histogram, box, plane or time-sequence; default:"
+                " what suits the run."
             ),
         ),
     ] = None,
@@ -69,7 +69,7 @@ def plot(
             metavar="METRIC",
             default_factory=list,
             show_default=False,
-            help="Metric, or a statistic such as rtt_s.p95; repeatable.",
+            help="Metric, or a statistic such as rtt_s.p95; repeatable: a panel for each.",
             autocompletion=completion.metrics_of_run,
         ),
     ],

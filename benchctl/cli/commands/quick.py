@@ -39,10 +39,19 @@ def quick(
     ] = None,
     port: Annotated[
         int | None,
-        typer.Option("--port", metavar="PORT", min=1, max=65535, help="Port of the server."),
+        typer.Option(
+            "--port",
+            metavar="PORT",
+            min=1,
+            max=65535,
+            help="Port of the server; default: that of the tool.",
+        ),
     ] = None,
     duration: Annotated[
-        str, typer.Option("--duration", metavar="DURATION", help="Duration of each measurement.")
+        str,
+        typer.Option(
+            "--duration", metavar="DURATION", help="Duration of each measurement but the first."
+        ),
     ] = "5s",
     udp: Annotated[
         str | None,

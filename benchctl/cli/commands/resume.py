@@ -26,7 +26,7 @@ def resume(
     strict: options.Strict = False,
     junit: options.Junit = None,
     failed: Annotated[
-        bool, typer.Option("--failed", help="Measure the failed trials again, too.")
+        bool, typer.Option("--failed", help="Measure failed and timed-out trials again, too.")
     ] = False,
     detach: options.Detach = False,
     no_wait: options.NoWait = False,

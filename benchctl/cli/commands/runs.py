@@ -240,7 +240,9 @@ def stop(name: options.RunName = "last", *, store: options.Store) -> None:
 def delete(
     names: _Names,
     *,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Do not ask; needed without a terminal.")
+    ] = False,
     store: options.Store,
 ) -> None:
     """Delete runs with all their measurements.

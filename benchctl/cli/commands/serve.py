@@ -25,7 +25,7 @@ def serve(
             metavar="TOOL[:PORT]",
             default_factory=list,
             show_default=False,
-            help="Serve this tool, optionally on this port; repeatable; default: all usable tools.",
+            help="Serve this tool, optionally on this port; repeatable; default: all usable ones.",
             autocompletion=completion.servers,
         ),
     ],

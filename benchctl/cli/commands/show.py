@@ -20,18 +20,21 @@ def show(
     name: options.RunOrFile = "last",
     *,
     trials: Annotated[
-        bool, typer.Option("--trials", help="Show every attempt of every flow.")
+        bool, typer.Option("--trials", help="Show every attempt of every flow in full.")
     ] = False,
     facts: Annotated[
-        bool, typer.Option("--facts", help="Show facts about the host at the time of the run.")
+        bool,
+        typer.Option("--facts", help="Show facts about the hosts at the time of the run, as JSON."),
     ] = False,
     profile: Annotated[
-        bool, typer.Option("--profile", help="Show the text of the profile.")
+        bool,
+        typer.Option("--profile", help="Show the profile, with what the command line changed."),
     ] = False,
     _pager: options.Pager = False,
     _units: options.Units = None,
     events: Annotated[
-        bool, typer.Option("--events", help="Show what happened within the flows.")
+        bool,
+        typer.Option("--events", help="Show events within the flows, such as drops and stalls."),
     ] = False,
     store: options.Store,
 ) -> None:

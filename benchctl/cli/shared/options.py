@@ -108,7 +108,9 @@ Detach = Annotated[
 ]
 NoWait = Annotated[
     bool,
-    typer.Option("--no-wait", help="Fail if another run is being measured here, or on its hosts."),
+    typer.Option(
+        "--no-wait", help="Fail with code 2 if another run is being measured here, or on its hosts."
+    ),
 ]
 Tags = Annotated[
     list[str],
@@ -117,7 +119,7 @@ Tags = Annotated[
         metavar="TAG",
         default_factory=default_tags,
         show_default=False,
-        help="Tag the run; repeatable; default: the tags of the settings.",
+        help="Tag the run; commas separate several; repeatable; default: as in the settings.",
         autocompletion=completion.tags,
     ),
 ]
@@ -139,7 +141,7 @@ Assignments = Annotated[
         metavar="KEY=VALUE",
         default_factory=list,
         show_default=False,
-        help="Set any value of the profile; repeatable.",
+        help="Set any value of the profile, such as duration=5s; repeatable.",
         autocompletion=completion.settings_of_profile,
     ),
 ]
@@ -150,7 +152,7 @@ Only = Annotated[
         metavar="AXIS=VALUE",
         default_factory=list,
         show_default=False,
-        help="Run only points with this value of an axis; repeatable.",
+        help="Run only points with this value of an axis; commas separate several; repeatable.",
         autocompletion=completion.values,
     ),
 ]
@@ -239,7 +241,7 @@ Notify = Annotated[
     typer.Option(
         "--notify",
         metavar="COMMAND",
-        help='Run this command at the end; "bell" rings the terminal bell.',
+        help='Run this shell command at the end; "bell" rings the terminal bell.',
     ),
 ]
 Since = Annotated[

@@ -1,7 +1,8 @@
 """A report as JSON: its keys and their values.
 
-Figures that others reported appear only here, not in the events of flows and trials. docs/output.md
-documents the keys. ``schema_version`` changes if the meaning of a key changes.
+Figures that others reported appear only here, not in the events of flows and trials.
+docs/output-reference.md documents the keys. ``schema_version`` changes if the meaning of a key
+changes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A stored run as the exporters of plugins get it: what docs/output.md describes."""
+"""A stored run as the exporters of plugins get it: what docs/output-reference.md describes."""
 
 from __future__ import annotations
 

@@ -59,7 +59,8 @@ def record(
         ),
     ] = None,
     case: Annotated[
-        str, typer.Option("--as", metavar="CASE", help="Name of the files, such as refused.")
+        str,
+        typer.Option("--as", metavar="CASE", help="Name of the files, such as refused."),
     ] = "run",
     directory: Annotated[
         Path | None,
