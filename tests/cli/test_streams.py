@@ -149,9 +149,7 @@ def test_screens_without_a_terminal_are_refused(benchctl, streams):
 
 def test_columns_stay_columns_where_a_character_is_shown_by_several():
     row = "a→b        9.0 M/s ±2     30 us ±4"
-    code = (
-        f"from benchctl.cli import streams; streams.prepare(); print({row!a}, '  two…', sep='\\n')"
-    )
+    code = f"from benchctl.cli.shared import streams; streams.prepare(); print({row!a}, '  two…', sep='\\n')"
     told = subprocess.run(
         [sys.executable, "-c", code], env={**os.environ, "PYTHONIOENCODING": "ascii"},
         capture_output=True, text=True, check=True,
@@ -168,7 +166,9 @@ def test_a_text_in_codes_moves_no_column_before_it():
         "20261124  测量-🚀     2  ok",
         "20261125  é           3  ok",
     ]
-    code = f"from benchctl.cli import streams; streams.prepare(); print(*{rows!a}, sep='\\n')"
+    code = (
+        f"from benchctl.cli.shared import streams; streams.prepare(); print(*{rows!a}, sep='\\n')"
+    )
     told = subprocess.run(
         [sys.executable, "-c", code], env={**os.environ, "PYTHONIOENCODING": "ascii"},
         capture_output=True, text=True, check=True,
