@@ -4,7 +4,7 @@ import pytest
 
 from benchctl.engine.trial.retry import (
     SERVER_BACKOFF_S,
-    Ending,
+    AttemptEnd,
     NextAttempt,
     Tries,
     next_attempt,
@@ -28,18 +28,18 @@ def walk(outcome, tries=None, most=10):
 @pytest.mark.parametrize(
     ("outcome", "waits_s"),
     [
-        (Ending.ENDED, []),
-        (Ending.FAILED, [2.0, 4.0]),
-        (Ending.SITE_FAILED, [0.0, 0.0]),
-        (Ending.BUSY, [0.0] * 10),  # its ports end it, not this table
-        (Ending.STARTING, [2.0, 4.0] + [SERVER_BACKOFF_S] * 8),  # its time ends it
+        (AttemptEnd.ENDED, []),
+        (AttemptEnd.FAILED, [2.0, 4.0]),
+        (AttemptEnd.SITE_FAILED, [0.0, 0.0]),
+        (AttemptEnd.BUSY, [0.0] * 10),  # its ports end it, not this table
+        (AttemptEnd.STARTING, [2.0, 4.0] + [SERVER_BACKOFF_S] * 8),  # its time ends it
     ],
 )
 def test_each_outcome_waits_as_the_table_says(outcome, waits_s):
     assert walk(outcome) == waits_s
 
 
-@pytest.mark.parametrize("outcome", [one for one in Ending if one is not Ending.ENDED])
+@pytest.mark.parametrize("outcome", [one for one in AttemptEnd if one is not AttemptEnd.ENDED])
 def test_attempts_are_numbered_on_and_keep_the_ports_that_were_tried(outcome):
     before = Tries(number=7, ports={"bulk": 2})
     after = next_attempt(outcome, before, ATTEMPTS, BACKOFF_S)
@@ -49,12 +49,12 @@ def test_attempts_are_numbered_on_and_keep_the_ports_that_were_tried(outcome):
 
 def test_waits_for_servers_and_other_ports_take_no_attempt():
     tries = Tries()
-    for outcome in [Ending.STARTING] * 5 + [Ending.BUSY] * 5:
+    for outcome in [AttemptEnd.STARTING] * 5 + [AttemptEnd.BUSY] * 5:
         tries = next_attempt(outcome, tries, ATTEMPTS, BACKOFF_S).tries
     assert tries.counted == 1
-    assert walk(Ending.FAILED, tries) == [2.0, 4.0]
+    assert walk(AttemptEnd.FAILED, tries) == [2.0, 4.0]
 
 
 def test_a_lab_that_fails_takes_an_attempt():
-    tries = next_attempt(Ending.SITE_FAILED, Tries(), ATTEMPTS, BACKOFF_S).tries
-    assert walk(Ending.FAILED, tries) == [4.0]
+    tries = next_attempt(AttemptEnd.SITE_FAILED, Tries(), ATTEMPTS, BACKOFF_S).tries
+    assert walk(AttemptEnd.FAILED, tries) == [4.0]

@@ -23,7 +23,7 @@ from enum import Enum, auto
 SERVER_BACKOFF_S = 5.0
 
 
-class Ending(Enum):
+class AttemptEnd(Enum):
     """How an attempt went, as far as it matters for the next one."""
 
     ENDED = auto()
@@ -61,19 +61,19 @@ class NextAttempt:
 
 
 def next_attempt(
-    outcome: Ending, tries: Tries, attempts: int, backoff_s: float
+    outcome: AttemptEnd, tries: Tries, attempts: int, backoff_s: float
 ) -> NextAttempt | None:
     """Return what follows an attempt; None ends the trial."""
     again = replace(tries, number=tries.number + 1)
     doubled_s = backoff_s * 2 ** (tries.counted - 1)
     match outcome:
-        case Ending.BUSY:
+        case AttemptEnd.BUSY:
             return NextAttempt(again, 0.0)
-        case Ending.STARTING:
+        case AttemptEnd.STARTING:
             wait_s = min(backoff_s * 2**tries.waits, SERVER_BACKOFF_S)
             return NextAttempt(replace(again, waits=tries.waits + 1), wait_s)
-        case Ending.FAILED | Ending.SITE_FAILED if tries.counted < attempts:
-            wait_s = 0.0 if outcome is Ending.SITE_FAILED else doubled_s
+        case AttemptEnd.FAILED | AttemptEnd.SITE_FAILED if tries.counted < attempts:
+            wait_s = 0.0 if outcome is AttemptEnd.SITE_FAILED else doubled_s
             return NextAttempt(replace(again, counted=tries.counted + 1), wait_s)
         case _:
             return None

@@ -21,7 +21,7 @@ from benchctl.engine.trial.attempt import Attempt, fails_by
 from benchctl.engine.trial.capture import recorder_of
 from benchctl.engine.trial.flow import FlowAttempt
 from benchctl.engine.trial.measuring import Measuring
-from benchctl.engine.trial.retry import Ending, Tries, next_attempt
+from benchctl.engine.trial.retry import AttemptEnd, Tries, next_attempt
 from benchctl.engine.trial.setup import FlowSetup
 from benchctl.errors import HookError, HostError, LabError, MissingError
 from benchctl.plan.bound import BoundTrial
@@ -37,7 +37,7 @@ class _Tried(NamedTuple):
     """An attempt that has ended, and how its trial ends if no other one follows."""
 
     attempt: Attempt
-    outcome: Ending
+    outcome: AttemptEnd
     status: Status
     error: str = ""
     ports: Mapping[str, int] = MappingProxyType({})
@@ -97,14 +97,14 @@ class TrialRunner:
         placing = asyncio.ensure_future(self._setups(trial_id, trial, tries.ports, calls))
         try:
             if not await context.wait_or_stop(placing):
-                return _Tried(Attempt(), Ending.ENDED, context.cut_short, ports=tries.ports)
+                return _Tried(Attempt(), AttemptEnd.ENDED, context.cut_short, ports=tries.ports)
             flows = [self._flow(trial_id, trial, one, tries.number) for one in placing.result()]
             attempt = Attempt(flows)
             await Measuring(context, trial_id, trial, attempt).run()
         except HookError as error:
             if error.of_run:
                 raise
-            return _Tried(Attempt(), Ending.ENDED, Status.FAILED, error.message, tries.ports)
+            return _Tried(Attempt(), AttemptEnd.ENDED, Status.FAILED, error.message, tries.ports)
         except (LabError, MissingError) as error:
             return await self._judge_error(error, tries)
         finally:
@@ -174,20 +174,22 @@ class TrialRunner:
         ports, moves = attempt.next_ports(tries.ports)
         # A busy server moves the flow to its next port at once; only a full round of ports is an
         # attempt.
-        outcome = Ending.BUSY if moves else Ending.STARTING if starting else Ending.FAILED
+        outcome = (
+            AttemptEnd.BUSY if moves else AttemptEnd.STARTING if starting else AttemptEnd.FAILED
+        )
         if self.gives_up or not (may_succeed or starting):
-            outcome = Ending.ENDED
+            outcome = AttemptEnd.ENDED
         return _Tried(attempt, outcome, attempt.status, ports=ports)
 
     async def _judge_error(self, error: LabError | MissingError, tries: Tries) -> _Tried:
         """Judge an attempt that could not begin. Raises the error if it concerns the run."""
-        reason, outcome = await self._context.site.failure_reason(), Ending.SITE_FAILED
+        reason, outcome = await self._context.site.failure_reason(), AttemptEnd.SITE_FAILED
         if not reason:
             if not isinstance(error, HostError):
                 raise error
-            reason, outcome = error.message, Ending.FAILED
+            reason, outcome = error.message, AttemptEnd.FAILED
         if isinstance(error, AwayError):
-            outcome = Ending.ENDED
+            outcome = AttemptEnd.ENDED
         return _Tried(Attempt(), outcome, Status.FAILED, reason, tries.ports)
 
     def _may_succeed(self, attempt: Attempt) -> bool:
