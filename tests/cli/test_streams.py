@@ -149,7 +149,10 @@ def test_screens_without_a_terminal_are_refused(benchctl, streams):
 
 def test_columns_stay_columns_where_a_character_is_shown_by_several():
     row = "a→b        9.0 M/s ±2     30 us ±4"
-    code = f"from benchctl.cli.shared import streams; streams.prepare(); print({row!a}, '  two…', sep='\\n')"
+    code = (
+        "from benchctl.cli.shared import streams; streams.prepare(); "
+        f"print({row!a}, '  two…', sep='\\n')"
+    )
     told = subprocess.run(
         [sys.executable, "-c", code], env={**os.environ, "PYTHONIOENCODING": "ascii"},
         capture_output=True, text=True, check=True,

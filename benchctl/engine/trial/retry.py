@@ -1,7 +1,7 @@
 """Whether an attempt at a trial is followed by another one, and after which wait. Pure.
 
 ===========  =========================================  ==================  ==========
-outcome      then                                       wait                counts
+end          then                                       wait                counts
 ===========  =========================================  ==================  ==========
 ENDED        the trial ends
 BUSY         again, at the next port                    none                no
@@ -61,19 +61,19 @@ class NextAttempt:
 
 
 def next_attempt(
-    outcome: AttemptEnd, tries: Tries, attempts: int, backoff_s: float
+    end: AttemptEnd, tries: Tries, attempts: int, backoff_s: float
 ) -> NextAttempt | None:
     """Return what follows an attempt; None ends the trial."""
     again = replace(tries, number=tries.number + 1)
     doubled_s = backoff_s * 2 ** (tries.counted - 1)
-    match outcome:
+    match end:
         case AttemptEnd.BUSY:
             return NextAttempt(again, 0.0)
         case AttemptEnd.STARTING:
             wait_s = min(backoff_s * 2**tries.waits, SERVER_BACKOFF_S)
             return NextAttempt(replace(again, waits=tries.waits + 1), wait_s)
         case AttemptEnd.FAILED | AttemptEnd.SITE_FAILED if tries.counted < attempts:
-            wait_s = 0.0 if outcome is AttemptEnd.SITE_FAILED else doubled_s
+            wait_s = 0.0 if end is AttemptEnd.SITE_FAILED else doubled_s
             return NextAttempt(replace(again, counted=tries.counted + 1), wait_s)
         case _:
             return None

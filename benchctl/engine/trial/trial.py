@@ -37,7 +37,7 @@ class _Tried(NamedTuple):
     """An attempt that has ended, and how its trial ends if no other one follows."""
 
     attempt: Attempt
-    outcome: AttemptEnd
+    end: AttemptEnd
     status: Status
     error: str = ""
     ports: Mapping[str, int] = MappingProxyType({})
@@ -78,7 +78,7 @@ class TrialRunner:
             calls = self._attendance if tries.number == first_attempt else None
             tried = await self._try(trial_id, trial, tries, calls)
             tries = replace(tries, ports=tried.ports)
-            after = next_attempt(tried.outcome, tries, settings.attempts, settings.backoff_s)
+            after = next_attempt(tried.end, tries, settings.attempts, settings.backoff_s)
             if after is None:
                 return self._finish(trial_id, trial, tried)
             tries = after.tries
@@ -174,23 +174,24 @@ class TrialRunner:
         ports, moves = attempt.next_ports(tries.ports)
         # A busy server moves the flow to its next port at once; only a full round of ports is an
         # attempt.
-        outcome = (
-            AttemptEnd.BUSY if moves else AttemptEnd.STARTING if starting else AttemptEnd.FAILED
-        )
         if self.gives_up or not (may_succeed or starting):
-            outcome = AttemptEnd.ENDED
-        return _Tried(attempt, outcome, attempt.status, ports=ports)
+            end = AttemptEnd.ENDED
+        elif moves:
+            end = AttemptEnd.BUSY
+        else:
+            end = AttemptEnd.STARTING if starting else AttemptEnd.FAILED
+        return _Tried(attempt, end, attempt.status, ports=ports)
 
     async def _judge_error(self, error: LabError | MissingError, tries: Tries) -> _Tried:
         """Judge an attempt that could not begin. Raises the error if it concerns the run."""
-        reason, outcome = await self._context.site.failure_reason(), AttemptEnd.SITE_FAILED
+        reason, end = await self._context.site.failure_reason(), AttemptEnd.SITE_FAILED
         if not reason:
             if not isinstance(error, HostError):
                 raise error
-            reason, outcome = error.message, AttemptEnd.FAILED
+            reason, end = error.message, AttemptEnd.FAILED
         if isinstance(error, AwayError):
-            outcome = AttemptEnd.ENDED
-        return _Tried(Attempt(), outcome, Status.FAILED, reason, tries.ports)
+            end = AttemptEnd.ENDED
+        return _Tried(Attempt(), end, Status.FAILED, reason, tries.ports)
 
     def _may_succeed(self, attempt: Attempt) -> bool:
         """Return whether another attempt makes sense.
