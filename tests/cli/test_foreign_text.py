@@ -81,6 +81,7 @@ PARSERS = {
     "junit": ElementTree.fromstring,
     "html": read_html,
     "csv": lambda text: assert_even([*csv.reader(io.StringIO(text), strict=True)]),
+    "spreadsheet": lambda text: assert_even([*csv.reader(io.StringIO(text), strict=True)]),
     "json": json.loads,
     "jsonl": lambda text: [json.loads(line) for line in text.split("\n") if line],
 }

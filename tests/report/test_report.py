@@ -1,10 +1,11 @@
 """A report: trials that ended, rows over repeats, and the values beside them."""
 
+import csv
 from contextlib import closing
 
 import pytest
 from msgspec.structs import replace
-from report.sample_report import ONE, RUN, TRIALS, TWO, Stored
+from report.sample_report import ONE, REPORT, RUN, SUMMARY, TRIALS, TWO, Stored
 from store.store_support import measured_run
 
 from benchctl.analysis.flow.held import held
@@ -12,6 +13,7 @@ from benchctl.analysis.flow.laws import Terms
 from benchctl.analysis.runs.outcomes import Answer
 from benchctl.report.exports.csv import export as csv_of
 from benchctl.report.exports.entries import report_entry
+from benchctl.report.exports.spreadsheet import export as spreadsheet_of
 from benchctl.report.pivot import pivot
 from benchctl.report.report import read_report, report_of
 from benchctl.report.text.remarks import remarks
@@ -208,6 +210,17 @@ def test_what_cannot_be_in_any_repeat_is_shown_and_decides_nothing():
     place = rows[0].index("metric")
     (row,) = (row for row in rows if row[place] == "loss_ratio")
     assert (row[place + 1], row[-1].strip()) == ("0", "1")
+
+
+def test_no_text_for_a_spreadsheet_begins_as_a_formula():
+    begin = "=cmd|' /C calc'!A0", " +1", "-2", "@SUM(A1)", "plain"
+    rows = [replace(SUMMARY[0], point={"streams": n, "to": text}) for n, text in enumerate(begin)]
+    read = [*csv.DictReader(spreadsheet_of(Stored(replace(REPORT, summary=rows))))]
+    assert [one["to"] for one in read] == [*(f"'{text}" for text in begin[:4]), "plain"]
+    assert [one["streams"] for one in read] == ["0", "1", "2", "3", "4"]
+    negative = replace(SUMMARY[0], spread=replace(SUMMARY[0].spread, mean=-0.5))
+    (one,) = csv.DictReader(spreadsheet_of(Stored(replace(REPORT, summary=[negative]))))
+    assert one["mean"] == "-0.5"
 
 
 def test_a_figure_that_is_known_in_coarse_steps_says_so():

@@ -42,6 +42,7 @@ _ALL = (
     OwnExporter("table", ["txt"], "the summary, for a terminal"),
     OwnExporter("md", ["md", "markdown"], "the summary as a table in GitHub's markdown"),
     OwnExporter("csv", ["csv"], "the summary in SI units, one line per metric"),
+    OwnExporter("spreadsheet", ["sheet.csv"], "as csv, but no text is taken for a formula"),
     OwnExporter("json", ["json"], "the whole run as one JSON object"),
     OwnExporter("junit", ["xml"], "the expectations as JUnit XML, for CI systems"),
     OwnExporter("jsonl", ["jsonl", "ndjson"], "the run as events, one JSON object per line"),

@@ -17,20 +17,22 @@ FIGURES = ("n", "mean", "ci95_low", "ci95_high", "median", "min", "max", "unit")
 
 def export(stored: StoredRun) -> Iterator[str]:
     """Yield the summary as CSV."""
-    report = stored.report
+    yield from csv_lines(summary_rows(stored.report))
+
+
+def summary_rows(report: Report) -> Iterator[list[object]]:
+    """Yield the heads and the rows of the summary."""
     broken = broken_counts(report)
     axes = list(report.run.values)
-    rows = (
-        [
+    yield [*axes, "flow", "flow_direction", "metric", *FIGURES, "broken"]
+    for row in report.summary:
+        entry = summary_entry(row)
+        yield [
             *(row.point.get(axis, "") for axis in axes),
             *(entry[key] for key in (*NAMES, *FIGURES)),
             broken.get(place_of(row), 0),
         ]
-        for row in report.summary
-        for entry in (summary_entry(row),)
-    )
-    heads = [*axes, "flow", "flow_direction", "metric", *FIGURES, "broken"]
-    yield from csv_lines([heads, *rows, *_nowhere(report, axes)])
+    yield from _nowhere(report, axes)
 
 
 def _nowhere(report: Report, axes: Iterable[str]) -> Iterator[list[object]]:
