@@ -30,6 +30,8 @@ time.tzset()
 
 # Whoever runs the tests may prefer other units, stores and programs.
 os.environ["BENCHCTL_SETTINGS"] = os.devnull
+# Nobody has agreed to anything.
+os.environ["XDG_STATE_HOME"] = os.devnull
 
 # A program inherits what is ignored, and tests end programs by each of these: nohup ignores SIGHUP,
 # and a script's & ignores SIGINT.

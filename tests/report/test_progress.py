@@ -45,7 +45,7 @@ class Watched:
 
     def drawn(self):
         """Draw once, and return what was written for it."""
-        before = self.stream.show()
+        before = self.stream.tell()
         self.progress.tick()
         return self.stream.getvalue()[before:]
 

@@ -55,7 +55,9 @@ def _load(name: str) -> Topology:
 def _built(
     name: str, emulator: str | None, trust: bool, log: Path | None, log_json: bool
 ) -> Iterator[Lab]:
+    from benchctl.cli.shared.consent import ask
     from benchctl.cli.shared.log import keep_log, show_new_lines
+    from benchctl.engine.prepare.consent import agree, commands_of_lab, refusal, unagreed
     from benchctl.engine.prepare.trust import distrust_services, untrusted
     from benchctl.errors import UsageError
     from benchctl.lab.lab import Lab
@@ -66,6 +68,9 @@ def _built(
     topology = _load(name)
     if not trust and (why := distrust_services(topology)):
         raise untrusted(topology.path, why)
+    commands = () if trust else unagreed(commands_of_lab(topology))
+    if not ask(topology.path, commands, agree) and commands:
+        raise refusal(topology.path, commands)
     keep_log(log, as_json=log_json)
     try:
         with Lab.build(topology, Emulator(emulator) if emulator else None) as built:

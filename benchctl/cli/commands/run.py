@@ -66,9 +66,11 @@ def run(
     store: options.Store,
 ) -> None:
     """Run every trial of a profile, then print the summary."""
+    from benchctl.cli.shared.consent import ask
     from benchctl.cli.shared.log import keep_log
     from benchctl.cli.shared.watch import Showing, attach_to, measure
     from benchctl.engine.checks.needed_hosts import needed_hosts
+    from benchctl.engine.prepare.consent import agree, unagreed
     from benchctl.engine.prepare.planning import planned
     from benchctl.engine.prepare.stored_plan import record_plan
     from benchctl.engine.prepare.volume import expected_traffic
@@ -112,6 +114,8 @@ def run(
         options.check_format(shown, len(plan), plan.until or plan.search)
         if missing := prepared.missing:
             raise missing
+        if not (trust or prepared.distrust):
+            trust = ask(plan.document.name, unagreed(prepared.commands), agree)
         if no_wait:
             in_lab = prepared.topology is not None
             hosts = [] if in_lab else needed_hosts(prepared.network, plan.routes, prepared.hooks)

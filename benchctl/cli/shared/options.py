@@ -173,7 +173,7 @@ Trust = Annotated[
     bool,
     typer.Option(
         "--trust",
-        help="Run the services, prepare and cleanup commands of files that other users can write.",
+        help="Run the services, prepare and cleanup commands of its files without a question.",
     ),
 ]
 Yes = Annotated[

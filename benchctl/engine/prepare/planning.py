@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from benchctl.backends import Registry, installed
 from benchctl.engine.checks.network import check_congestion_control, check_interfaces
+from benchctl.engine.prepare.consent import commands_of
 from benchctl.engine.prepare.ssh_hosts import check_hosts, check_ways, reached
 from benchctl.engine.prepare.trust import distrust_hooks, distrust_services
 from benchctl.errors import LabError, MissingError
@@ -36,7 +37,7 @@ class Planned:
     ``services`` are the lab's hosts and the commands that run there while the lab exists.
     ``lab_fault`` is why the lab cannot be built on this machine.
     ``distrust`` says why other users may have written them or the commands of the profile's hosts,
-    in the file ``distrusted``.
+    in the file ``distrusted``. ``commands`` are those that need agreement.
     """
 
     plan: Plan
@@ -50,6 +51,7 @@ class Planned:
     services: tuple[tuple[str, tuple[str, ...]], ...]
     distrust: str
     distrusted: Path | None
+    commands: Sequence[str]
 
     @property
     def hooks(self) -> tuple[Hook, ...]:
@@ -136,8 +138,9 @@ def planned(
     if not doubt:
         file, doubt = distrust_hooks(document) or (None, "")
     return Planned(
-        plan, network, outside, source, lab_fault, registry, tools, there, services, doubt, file
-    )
+        plan, network, outside, source, lab_fault, registry, tools, there, services, doubt, file,
+        commands_of(document, topology),
+    )  # fmt: skip
 
 
 def _laid_out(

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from benchctl.engine.prepare.consent import refusal, unagreed
 from benchctl.engine.prepare.planning import Planned
 from benchctl.engine.prepare.trust import untrusted
 from benchctl.engine.prepare.volume import check_traffic
@@ -29,8 +30,9 @@ def record_plan(
     """Write a plan into the store as a new run; returns the run's id and name.
 
     ``before_commit`` is called when all of it is written, before it is there for others.
-    Raises ProfileError if others may have written commands that it runs, unless the user trusts
-    them, and UsageError if it would send very much, unless the user says yes.
+    Raises ProfileError if it runs commands that others may have written, or that this person has
+    not agreed to, unless the user trusts them. Raises UsageError if it would send very much, unless
+    the user says yes.
     """
     if not yes:
         check_traffic(prepared)
@@ -38,6 +40,8 @@ def record_plan(
         of_lab = prepared.topology is not None and prepared.distrusted == prepared.topology.path
         what = "services" if of_lab else "prepare and cleanup"
         raise untrusted(prepared.distrusted, prepared.distrust, what)
+    if not trust and (commands := unagreed(prepared.commands)):
+        raise refusal(prepared.plan.document.name, commands)
     run = planned_run(
         prepared.plan, prepared.outside, prepared.topology, prepared.registry, server_wait_s
     )

@@ -66,7 +66,7 @@ def distrust_services(topology: Topology) -> str:
     path = topology.path
     if path is None or not any(node.services for node in topology.nodes.values()):
         return ""
-    return "" if _is_packaged(path) else distrust(path)
+    return "" if is_packaged(path) else distrust(path)
 
 
 def distrust_hooks(document: Document) -> tuple[Path, str] | None:
@@ -80,12 +80,13 @@ def distrust_hooks(document: Document) -> tuple[Path, str] | None:
             continue
         if source.path == STDIN:
             return source.path, "it does not say who wrote it"
-        if not _is_packaged(source.path) and (why := distrust(source.path)):
+        if not is_packaged(source.path) and (why := distrust(source.path)):
             return source.path, why
     return None
 
 
-def _is_packaged(path: Path) -> bool:
+def is_packaged(path: Path) -> bool:
+    """Return whether a file comes with benchctl."""
     return path.resolve().is_relative_to(packaged_profiles())
 
 

@@ -6,7 +6,7 @@ import os
 import shlex
 import subprocess
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -30,6 +30,7 @@ from benchctl.tui.screens.base.tables import SHOWN_FILTER, free_name
 from benchctl.tui.widgets.scrolled import Scrolled
 from benchctl.tui.widgets.table import Table
 from benchctl.units import format_duration
+from benchctl.visible import visible
 
 if TYPE_CHECKING:
     from benchctl.tui.screens.parts.drawn import Drawn
@@ -323,6 +324,7 @@ class PlanScreen(Page):
     def action_run(self) -> None:
         """Run the profile, after a confirmation if it takes long, or leaves this machine."""
         drawn = self._drawn
+        from benchctl.engine.prepare.consent import agree, unagreed
         from benchctl.engine.prepare.volume import expected_traffic, over_limit, reached_outside
 
         if drawn is None:
@@ -337,7 +339,8 @@ class PlanScreen(Page):
         plan = drawn.prepared.plan
         much = over_limit(drawn.prepared)
         places = reached_outside(drawn.prepared)
-        if plan.duration_s < LONG_S and not much and not places:
+        commands = unagreed(drawn.prepared.commands)
+        if plan.duration_s < LONG_S and not (much or places or commands):
             self._run()
             return
         lasts = format_duration(plan.duration_s)
@@ -352,9 +355,20 @@ class PlanScreen(Page):
             )
             traffic = much or expected_traffic(drawn.prepared).whole
             detail = f"servers  {named}\ntraffic  {traffic}\ntime     {lasts}"
-        self.app.push_screen(Ask(question, detail), lambda yes: self._run() if yes else None)
+        if commands:
+            question = f"{question} It runs commands with your rights."
+            detail = "\n".join(filter(None, [detail, *map(visible, commands)]))
 
-    def _run(self) -> None:
+        def answered(yes: bool | None) -> None:
+            if yes:
+                with suppress(OSError):  # then the next run asks again
+                    agree(commands)
+                self._run(agreed=bool(commands))
+
+        self.app.push_screen(Ask(question, detail), answered)
+
+    def _run(self, *, agreed: bool = False) -> None:
+        """Run the profile; ``agreed`` to its commands."""
         from benchctl.engine.prepare.stored_plan import record_plan
         from benchctl.engine.runner.launch import launch_detached
         from benchctl.settings import settings
@@ -362,12 +376,14 @@ class PlanScreen(Page):
 
         assert self._drawn is not None
         assert self._drawn.prepared is not None
+        prepared = self._drawn.prepared
         try:
             tags = read_tags(settings()["tags"])
             with held():
                 run_id, _ = record_plan(
-                    self._drawn.prepared, self.around.store, yes=True, tags=tags
-                )
+                    prepared, self.around.store, yes=True, tags=tags,
+                    trust=agreed and not prepared.distrust,
+                )  # fmt: skip
                 at_full_priority(launch_detached, self.around.store, run_id)
         except BenchctlError as error:
             self.complain(error)
