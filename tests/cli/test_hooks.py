@@ -32,7 +32,9 @@ deadline = "10min"
 def run_hooked(benchctl):
     def run_hooked(*options, prepare="true", cleanup="true", plan="ok", repeats=2):
         text = HOOKED.format(prepare=prepare, cleanup=cleanup, plan=plan, repeats=repeats)
-        return benchctl("run", benchctl.profile(text), "-q", "--format", "json", *options)
+        return benchctl(
+            "run", benchctl.profile(text), "-q", "--trust", "--format", "json", *options
+        )
 
     return run_hooked
 
@@ -86,7 +88,7 @@ def test_a_failed_measurement_is_cleaned_up_and_a_failed_cleanup_is_a_warning(be
 def test_a_run_that_cannot_be_prepared_measures_nothing_and_can_be_resumed(benchctl):
     text = HOOKED.format(prepare="true", cleanup="true", plan="ok", repeats=1)
     text = text.replace("echo from prepare_run", "test -e mended")
-    result = benchctl("run", benchctl.profile(text), "-q")
+    result = benchctl("run", benchctl.profile(text), "-q", "--trust")
     assert result.returncode == 1
     assert "prepare_run on local ended with code 1" in result.stderr
     assert log(benchctl) == ["run begins", "run ends"]
@@ -97,7 +99,7 @@ def test_a_run_that_cannot_be_prepared_measures_nothing_and_can_be_resumed(bench
 
 def test_a_stopped_run_is_cleaned_up(benchctl):
     text = HOOKED.format(prepare="true", cleanup="true", plan="hang", repeats=1)
-    process = benchctl.start("run", benchctl.profile(text), "-q")
+    process = benchctl.start("run", benchctl.profile(text), "-q", "--trust")
 
     def measures():
         with suppress(StoreError), closing(Reader(benchctl.store)) as reader:
@@ -112,7 +114,7 @@ def test_a_stopped_run_is_cleaned_up(benchctl):
 
 def test_a_stop_ends_a_prepare_that_takes_long(benchctl):
     text = HOOKED.format(prepare="exec sleep 600", cleanup="true", plan="ok", repeats=1)
-    process = benchctl.start("run", benchctl.profile(text), "-q")
+    process = benchctl.start("run", benchctl.profile(text), "-q", "--trust")
     wait_until(lambda: (benchctl.directory / "log").exists() and "prepare" in log(benchctl))
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=COMMAND_S)
@@ -186,7 +188,7 @@ to = "h2"
 "lab.links.l.delay" = ["1ms", "2ms"]
 """
     )
-    result = benchctl("run", profile, "-q", "--format", "json")
+    result = benchctl("run", profile, "-q", "--trust", "--format", "json")
     report = json.loads(result.stdout)
     assert result.returncode == 0, result.stderr
     for trial in report["trials"]:

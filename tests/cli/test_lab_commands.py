@@ -28,14 +28,18 @@ def lab(benchctl, text):
     ("end", "how"), [("exit 3", "exit code 3"), ("sleep 0.3; kill -9 $$", "signal 9")]
 )
 def test_a_service_that_dies_is_the_reason_why_a_command_was_cut_short(benchctl, end, how):
-    told = benchctl("lab", "exec", lab(benchctl, FALLS.format(end=end)), "a", "--", "sleep", "900")
+    told = benchctl(
+        "lab", "exec", "--trust", lab(benchctl, FALLS.format(end=end)), "a", "--", "sleep", "900"
+    )
     assert (told.returncode, told.stdout) == (3, "")
     assert "the lab failed: b: sh -c" in told.stderr
     assert told.stderr.rstrip().endswith(f"ended with {how}: no disk")
 
 
 def test_a_prompt_whose_lab_has_fallen_says_why(benchctl):
-    process = benchctl.start("lab", "shell", lab(benchctl, FALLS.format(end="exit 3")), stdin=-1)
+    process = benchctl.start(
+        "lab", "shell", "--trust", lab(benchctl, FALLS.format(end="exit 3")), stdin=-1
+    )
     _, said = process.communicate("a sleep 900\n", timeout=COMMAND_S)
     assert process.returncode == 3
     assert said.rstrip().endswith("ended with exit code 3: no disk")

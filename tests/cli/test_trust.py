@@ -3,8 +3,12 @@
 import json
 import os
 import pwd
+import shlex
+import subprocess
+import sys
 
 import pytest
+from waiting import COMMAND_S
 
 SERVICE = """
 [hosts.h1]
@@ -41,10 +45,47 @@ COMMANDS = [("run", "-q", "p.toml"), ("lab", "exec", "lab.toml", "h1", "true"),
 
 @pytest.mark.netns
 @pytest.mark.parametrize("command", COMMANDS[:2], ids=" ".join)
-def test_services_of_a_file_of_ours_run(served, command):
-    result = served(*command)
+def test_services_of_a_file_of_ours_run_only_when_they_are_agreed_to(served, command):
+    refused = served(*command)
+    assert refused.returncode == 2
+    assert "it runs commands that you have not agreed to: h1 service: sh -c touch" in refused.stderr
+    assert "--trust" in refused.stderr
+    assert not ran(served)
+    place = command.index("exec" if "exec" in command else "run") + 1
+    result = served(*command[:place], "--trust", *command[place:])
     assert result.returncode == 0, result.stderr
     assert ran(served)
+
+
+@pytest.mark.tool("script")
+def test_commands_are_asked_for_once_at_a_terminal(benchctl):
+    benchctl.environment["XDG_STATE_HOME"] = str(benchctl.directory / "state")
+    text = '[hosts.local]\nprepare = "echo ran >> log"\n[flows.main]\nbackend = "toy"\n'
+    benchctl.profile(text)
+    log = benchctl.directory / "log"
+
+    def at_a_terminal(answer):
+        words = shlex.join([sys.executable, "-m", "benchctl", "run", "p.toml", "-q"])
+        return subprocess.run(
+            ["script", "-qec", words, "/dev/null"], input=answer, cwd=benchctl.directory,
+            env={**os.environ, **benchctl.environment}, text=True, capture_output=True,
+            timeout=COMMAND_S,
+        )  # fmt: skip
+
+    refused = at_a_terminal("n\n")
+    assert refused.returncode == 2
+    assert "local prepare: echo ran >> log" in refused.stdout
+    assert not log.exists()
+    agreed = at_a_terminal("y\n")
+    assert agreed.returncode == 0, agreed.stdout
+    assert "Run them, now and from now on?" in agreed.stdout
+    # Jobs of the night have no terminal, and no question is left.
+    assert benchctl("run", "p.toml", "-q").returncode == 0
+    assert log.read_text() == "ran\n" * 2
+    benchctl.profile(text.replace("echo ran", "echo other"))
+    again = benchctl("run", "p.toml", "-q")
+    assert (again.returncode, log.read_text()) == (2, "ran\n" * 2)
+    assert "local prepare: echo other >> log" in again.stderr
 
 
 @pytest.mark.netns

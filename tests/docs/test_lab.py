@@ -102,5 +102,7 @@ def test_what_needs_a_lab_runs_as_shown(shell, block):
 @pytest.mark.tool("iperf3")
 @pytest.mark.tool("ping")
 def test_the_example_of_everything_can_be_built(shell):
-    ((output, code),) = shell.run(["benchctl lab exec everything.toml laptop -- ping -c 1 mirror"])
+    ((output, code),) = shell.run(
+        ["benchctl lab exec --trust everything.toml laptop -- ping -c 1 mirror"]
+    )
     assert (code, "1 received" in output) == (0, True), output

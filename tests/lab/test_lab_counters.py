@@ -107,7 +107,10 @@ def measured(tmp_path, emulator):
     profile = tmp_path / "p.toml"
     profile.write_text(PROFILE.replace("[lab]", f'[lab]\nemulator = "{emulator}"'))
     done = subprocess.run(
-        [sys.executable, "-m", "benchctl", "run", str(profile), "-q", "--format", "json"],
+        [
+            sys.executable, "-m", "benchctl", "run", str(profile), "-q", "--trust",
+            "--format", "json",
+        ],  # fmt: skip
         env={**os.environ, "BENCHCTL_STORE": str(tmp_path / "runs.sqlite")},
         capture_output=True, text=True, check=False, timeout=COMMAND_S,
     )  # fmt: skip

@@ -38,7 +38,7 @@ pair = { mesh = ["paris", "tokyo", "lima"] }
 
 def test_a_host_that_is_off_costs_its_trials_which_are_measured_when_it_is_there(lab, measure):
     lab.configure(OTHER)
-    run = measure(MESH)
+    run = measure(MESH, "--trust")
     assert run.end() == 1, run.told()
     trials = {trial["point"]["pair"]: trial for trial in run.of("trial_ended")}
     assert len(trials) == 6

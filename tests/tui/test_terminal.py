@@ -50,7 +50,7 @@ def test_a_lab_run_is_watched_frozen_and_left_in_a_real_terminal(terminal, tmp_p
     (tmp_path / "p.toml").write_text(PROFILE.format(goes_on=goes_on))
     (tmp_path / "two.toml").write_text(LAB)
     run = subprocess.Popen(
-        benchctl("run", "p.toml", "-q", "--events"),
+        benchctl("run", "p.toml", "-q", "--trust", "--events"),
         cwd=tmp_path, stdout=subprocess.PIPE, text=True,
     )  # fmt: skip
     next(line for line in run.stdout if '"trial_started"' in line)
