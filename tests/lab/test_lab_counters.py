@@ -110,7 +110,7 @@ def measured(tmp_path, emulator):
         [
             sys.executable, "-m", "benchctl", "run", str(profile), "-q", "--trust",
             "--format", "json",
-        ],  # fmt: skip
+        ],
         env={**os.environ, "BENCHCTL_STORE": str(tmp_path / "runs.sqlite")},
         capture_output=True, text=True, check=False, timeout=COMMAND_S,
     )  # fmt: skip
