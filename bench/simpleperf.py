@@ -5,7 +5,7 @@ twice: with both ends on one core, by the data that one second of both ends' pro
 (medians; the spread is a few per cent), and free, by the best of `FREE_ROUNDS` rounds. In a round
 the programs take turns, so that a busy moment affects all of them. Every load ends by itself.
 
-docs/simpleperf-protocol.md says where the time goes (Speed).
+docs/evidence/simpleperf.md says where the time goes.
 
 ``BENCH_IPERF3`` is the path of an iperf3 from 3.21 on, for the comparison with its fastest ways
 (``-Z --skip-rx-copy``, ``--gsro``).

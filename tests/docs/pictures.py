@@ -1,4 +1,4 @@
-"""The pictures of docs/experiments.md, and how they are made: by the commands that stand there.
+"""The pictures of docs/experiments/, and how they are made: by the commands that stand there.
 
 ``python tests/docs/pictures.py [PICTURE...] [-- OPTION...]`` measures and draws them anew, all or
 those named, such as ``b2-loss``. The options go to each run: ``--set duration=5s`` shortens it. The
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
-DOCUMENT = ROOT / "docs" / "experiments.md"
+PAGES = sorted((ROOT / "docs" / "experiments").glob("*.md"))
 
 
 class Drawn(NamedTuple):
@@ -25,16 +25,16 @@ class Drawn(NamedTuple):
 
 
 def pictures():
-    """Return each picture after the commands that stand before it."""
-    found = re.findall(
-        r"^(benchctl run [^\n]*)$(?:(?!^benchctl run ).)*?"
-        r"^(benchctl plot [^\n]*)\n```\n\n!\[[^]]+\]\(([^)]*)\)$",
-        DOCUMENT.read_text(encoding="utf-8"), re.M | re.S,
-    )  # fmt: skip
+    """Return each picture after the commands that stand before it, page by page."""
     return [
-        Drawn(shlex.split(run), shlex.split(plot), DOCUMENT.parent / file)
-        for run, plot, file in found
-    ]
+        Drawn(shlex.split(run), shlex.split(plot), page.parent / file)
+        for page in PAGES
+        for run, plot, file in re.findall(
+            r"^(benchctl run [^\n]*)$(?:(?!^benchctl run ).)*?"
+            r"^(benchctl plot [^\n]*)\n```\n\n!\[[^]]+\]\(([^)]*)\)$",
+            page.read_text(encoding="utf-8"), re.M | re.S,
+        )
+    ]  # fmt: skip
 
 
 def main(*words):

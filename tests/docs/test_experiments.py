@@ -1,4 +1,4 @@
-"""docs/experiments.md against the profiles: one heading, one command and one table for each."""
+"""docs/experiments/ against the profiles: one heading, one command and one table for each."""
 
 import re
 import shlex
@@ -7,16 +7,19 @@ from itertools import pairwise
 
 import pytest
 from docs.documents import blocks_of, text_of
+from docs.pictures import PAGES as FILES
 from docs.pictures import pictures
 from profiles.test_shipped_profiles import ROOT, SHIPPED, plan
 
 from benchctl.metrics import title_of
 
-DOCUMENT = "experiments.md"
+INDEX = "experiments.md"
+PAGES = {f"experiments/{page.name}": text_of(f"experiments/{page.name}") for page in FILES}
 COMMANDS = [
-    line for block in blocks_of(DOCUMENT, "") for line in block.text.splitlines()
+    line for page in PAGES for block in blocks_of(page, "") for line in block.text.splitlines()
     if line.startswith("benchctl run ")
 ]  # fmt: skip
+TEXT = "\n".join(PAGES.values())
 PICTURES = pictures()
 EXPERIMENTS = [
     name
@@ -49,7 +52,7 @@ def test_every_command_can_be_planned(command, shell_in, tmp_path):
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_the_table_after_a_command_has_its_axes_and_their_values(command):
-    after = text_of(DOCUMENT).partition(f"\n{command}\n")[2]
+    after = TEXT.partition(f"\n{command}\n")[2]
     lines = after[after.index("\n|") + 1 :].partition("\n\n")[0].splitlines()
     heads, _, *rows = ([cell.strip() for cell in line.strip("|").split(" | ")] for line in lines)
     made = plan_of(shlex.split(command))
@@ -60,9 +63,8 @@ def test_the_table_after_a_command_has_its_axes_and_their_values(command):
 
 
 def test_every_experiment_of_a_paper_is_beside_it():
-    text = text_of(DOCUMENT)
-    named = re.findall(r"^### ([A-E]\d):", text, re.MULTILINE)
-    table = text.partition("\n## Beside the papers\n")[2].partition("\n## ")[0]
+    named = re.findall(r"^## ([A-E]\d):", TEXT, re.MULTILINE)
+    table = text_of(INDEX).partition("\n## Beside the papers\n")[2].partition("\n## ")[0]
     rows = [line.strip("|").split(" | ") for line in table.strip().splitlines()[2:]]
     assert sorted(row[0].strip() for row in rows) == sorted(named)
     assert all(len(row) == 4 and all(map(str.strip, row)) for row in rows)

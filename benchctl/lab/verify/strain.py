@@ -11,8 +11,8 @@ of a link:
   more than 20 ms.** So the error of a mean delay is at most 100 us, that of the 95th percentile
   over a path of ten directions is 0, and no interval of 100 ms, as the tools report them, loses
   more than a fifth of its time. What a link delivers together after such a stall fits in the next
-  queue if that holds a round trip of 20 ms, as all of the portfolio do. docs/lab.md has figures of
-  trials with stalls of 4 to 78 ms.
+  queue if that holds a round trip of 20 ms, as all of the portfolio do. docs/evidence/lab.md has
+  figures of trials with stalls of 4 to 78 ms.
 
 What an emulator does not count breaks no rule.
 """
