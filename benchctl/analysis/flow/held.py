@@ -39,7 +39,7 @@ def held(
         better = {
             key: replace(
                 _resolved(key, source[key], figures, terms),
-                origin=origin, broken=broken[key], rejected=figures[key].value,
+                origin=origin, broken=broken[key], rejected=_reported(figures[key]),
             )
             for key in broken
             if key in source and source[key].value != known[key].value
@@ -55,8 +55,12 @@ def held(
 
 def _marked(figure: Figure, how: Breach) -> Figure:
     """Return a figure as the tool reported it, with the law that it breaks: it does not count."""
-    value = figure.value if figure.rejected is None else figure.rejected
-    return replace(figure, value=value, rejected=None, broken=how)
+    return replace(figure, value=_reported(figure), rejected=None, broken=how)
+
+
+def _reported(figure: Figure) -> float:
+    """Return the value that the tool reported, whatever takes its place."""
+    return figure.value if figure.rejected is None else figure.rejected
 
 
 def _resolved(key: tuple[str, str], figure: Figure, figures: Figures, terms: Terms) -> Figure:
