@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from benchctl.lab.emulate.messages import DirectionCounters
-from benchctl.lab.verify.strain import Carried, between
+from benchctl.lab.verify.strain import Carried, between, strains_of
 
 FINE = DirectionCounters(
     arrived=10_000, delivered=9_000, dropped=800, lost=200, queued=0, queue_max=67,
@@ -34,6 +34,20 @@ def test_what_the_link_itself_drops_and_loses_and_few_late_frames_can_be_borne()
 )
 def test_what_the_emulator_did_beyond_that_is_said(counters, said):
     assert strain(**counters).startswith(f"link far, r to b: {said}")
+
+
+def test_of_hundreds_of_strained_links_the_worst_are_named_and_the_others_counted():
+    fine = [Carried("fine", "r", "b", FINE)]
+    late = [
+        Carried(f"l{n}", "r", "b", replace(FINE, late_max_ns=n * 10**6)) for n in range(21, 221)
+    ]
+    found = strains_of([*fine, *late])
+    assert [text.partition(",")[0] for text in found[:-1]] == [
+        f"link l{n}" for n in range(220, 215, -1)
+    ]
+    assert found[-1] == "195 more directions of links were strained less"
+    assert strains_of(fine) == []
+    assert len(strains_of(late[:5])) == 5
 
 
 def test_what_an_emulator_does_not_count_breaks_no_rule():

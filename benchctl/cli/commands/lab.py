@@ -218,7 +218,7 @@ def execute(
     """
     from benchctl.errors import LabError
     from benchctl.lab.topology.segments import Hop
-    from benchctl.lab.verify.strain import carried
+    from benchctl.lab.verify.strain import carried, strains_of
 
     with _built(topology, emulator, trust, log, log_json) as lab:
         hops = [
@@ -231,9 +231,8 @@ def execute(
         except LabError as error:  # it failed as the command ended, whose code counts
             print(f"benchctl: {error.message}", file=sys.stderr)
             links = ()
-        for one in links:
-            if one.strain:
-                print(f"benchctl: {one.strain}", file=sys.stderr)
+        for text in strains_of(links):
+            print(f"benchctl: {text}", file=sys.stderr)
     sys.exit(code)
 
 

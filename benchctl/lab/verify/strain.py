@@ -19,16 +19,18 @@ What an emulator does not count breaks no rule.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from benchctl.lab.emulate.messages import DirectionCounters
 from benchctl.lab.topology.segments import Hop
-from benchctl.units import format_duration
+from benchctl.units import format_count, format_duration
 
 LATE_RATIO = 1 / 200
 LATE_MOST_NS = 20_000_000
+MOST_SHOWN = 5
+"""Of hundreds of links that a busy machine delays, as many are named."""
 
 _SINCE_EVER = ("arrived", "delivered", "dropped", "lost", "late", "missed", "refused")
 
@@ -63,6 +65,16 @@ class Carried:
         late_max_s = None if late_max_ns is None else late_max_ns / 1e9
         ends = {"link": self.link, "from": self.source, "to": self.target}
         return {**ends, **counts, "late_max_s": late_max_s, "kept": not self.strain}
+
+
+def strains_of(links: Sequence[Carried]) -> list[str]:
+    """Return why emulators make figures invalid: the worst links in words, the others by number."""
+    strained = [link for link in links if link.strain]
+    strained.sort(key=lambda link: link.counters.late_max_ns or 0, reverse=True)
+    found = [link.strain for link in strained[:MOST_SHOWN]]
+    if more := len(strained) - len(found):
+        found.append(f"{format_count(more, 'more direction')} of links were strained less")
+    return found
 
 
 def carried(
