@@ -29,7 +29,7 @@ def test_a_strangers_headline_is_in_tables_comparisons_screens_plots_and_every_e
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
-    heads, _, *rows = printed("run", "-q", "pages.toml").splitlines()
+    heads, _, *rows = printed("run", "-q", "--trust", "pages.toml").splitlines()
     assert heads.split() == ["page", "n", COLUMN, "throughput"]
     assert [row.split()[:2] for row in rows[:2]] == [[page, "2"] for page in PAGES]
     assert f"receive    {METRIC} = " in printed("show", "--trials")
