@@ -292,7 +292,7 @@ def test_the_search_finds_the_bottleneck_of_a_path_in_a_few_tries(measure):
     run = measure(
         "portfolio/a1-rate-search", "--only", "path=h1-h9",
         "--set", "search.rate=10Mbit..40Mbit", "--set", "search.precision=5%",
-        "--set", "duration=1s", "--set", "lab.verify=false",
+        "--set", "duration=1s", "--set", "lab.verify=false", "--set", "search.most=40",
     )  # fmt: skip
     (found,) = run.document["searches"]
     assert found["outcome"] == "found"
@@ -300,7 +300,9 @@ def test_the_search_finds_the_bottleneck_of_a_path_in_a_few_tries(measure):
     # A machine that stands still loses packets at lower rates, too. Above it the queue takes 6 % of
     # a second.
     assert 10e6 <= found["passing_bps"] < 1.08 * 19.44e6
-    assert found["tries"] <= 13
+    # Where an emulator was late, a try decides little, and is made once more.
+    sure = [trial for trial in run.trials if all(link["kept"] for link in trial["links"])]
+    assert len(sure) <= 13
     assert found["why"].startswith("loss ")
 
 
