@@ -31,7 +31,7 @@ from typing import Any, NamedTuple
 
 import table
 
-from benchctl.engine.checks.network import free_ports
+from benchctl.hosts.sent.ports import free_ports
 
 ROUNDS = 5
 PINNED_ROUNDS = 5
