@@ -1,9 +1,13 @@
 """The commands, and what every one of them shares: errors and exit codes.
 
-Exit codes: 0 done; 1 done, but a trial failed or an expectation was not met; 2 the command line or
-the profile is wrong; 3 a tool, peer or plugin that the profile names is not there; 4 the
-store or a result cannot be read or written, or benchctl has a fault; 130 interrupted, 143
-terminated (what was measured is kept).
+Exit codes:
+
+- 0: done
+- 1: done, but a trial failed or an expectation was not met
+- 2: the command line or the profile is wrong
+- 3: a tool, peer or plugin that the profile names is not there
+- 4: the store or a result cannot be read or written, or benchctl has a fault
+- 130, 143: interrupted, terminated; what was measured is kept
 """
 
 from __future__ import annotations

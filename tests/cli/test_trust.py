@@ -48,7 +48,9 @@ COMMANDS = [("run", "-q", "p.toml"), ("lab", "exec", "lab.toml", "h1", "true"),
 def test_services_of_a_file_of_ours_run_only_when_they_are_agreed_to(served, command):
     refused = served(*command)
     assert refused.returncode == 2
-    assert "it runs commands that you have not agreed to: h1 service: sh -c touch" in refused.stderr
+    assert (
+        "it runs commands that you have not agreed to: h1 service: sh -c 'touch" in refused.stderr
+    )
     assert "--trust" in refused.stderr
     assert not ran(served)
     place = command.index("exec" if "exec" in command else "run") + 1
@@ -88,6 +90,13 @@ def test_commands_are_asked_for_once_at_a_terminal(benchctl):
     assert "local prepare: echo other >> log" in again.stderr
 
 
+def test_a_command_on_another_machine_of_the_same_name_is_another_command(benchctl):
+    text = '[hosts.far]\nssh = "{}"\nprepare = "true"\n[flows.main]\nbackend = "toy"\n'
+    for target in ("far.test", "other.test"):
+        said = benchctl("run", benchctl.profile(text.format(target)), "-q").stderr
+        assert f"far (ssh {target}) prepare: true" in said
+
+
 @pytest.mark.netns
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_services_that_others_may_have_written_need_a_word(served, command):
@@ -120,10 +129,10 @@ def test_the_plan_lists_services_and_as_whom_they_run(served):
     said = served("plan", "p.toml").stdout
     assert f"Services  run as {whoami()} while the lab stands" in said
     assert f"  h1: sh -c 'touch {served.directory}/ran; exec sleep 1000'" in said
-    assert "--trust" not in said
+    assert "a terminal asks, or --trust: you have not agreed to them yet" in said
     entry = json.loads(served("plan", "--json", "p.toml").stdout)
     assert [one["host"] for one in entry["services"]] == ["h1"]
-    assert entry["needs_trust"] == ""
+    assert entry["needs_trust"] == "you have not agreed to them yet"
     (served.directory / "lab.toml").chmod(0o666)
     assert "they need --trust: " in served("plan", "p.toml").stdout
     assert json.loads(served("plan", "--json", "p.toml").stdout)["needs_trust"] != ""

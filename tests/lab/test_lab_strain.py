@@ -45,8 +45,10 @@ def test_of_hundreds_of_strained_links_the_worst_are_named_and_the_others_counte
     assert [text.partition(",")[0] for text in found[:-1]] == [
         f"link l{n}" for n in range(220, 215, -1)
     ]
-    assert found[-1] == "195 more directions of links were strained less"
+    assert found[-1] == "195 more directions of links"
     assert strains_of(fine) == []
+    lost = Carried("lost", "r", "b", replace(FINE, missed=1))  # worse than any delay
+    assert strains_of([*late, lost])[0].startswith("link lost, ")
     assert len(strains_of(late[:5])) == 5
 
 

@@ -77,5 +77,5 @@ def _entry(bound: BoundTrial, prepared: Planned) -> dict[str, object]:
         "hooks": [
             {"host": one.host, "when": one.when, "command": one.command} for one in prepared.hooks
         ],
-        "needs_trust": prepared.distrust,
+        "needs_trust": prepared.needs_trust,
     }

@@ -6,8 +6,10 @@ once. What comes with benchctl, and what was typed as ``--set``, needs no questi
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
+import shlex
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -28,7 +30,7 @@ Commands = Sequence[str]
 def commands_of(document: Document, topology: Topology | None) -> Commands:
     """Return the commands of a profile and its topology that need agreement."""
     hooks = [
-        f"{hook.host} {hook.when.value}: {hook.command}"
+        f"{_place(document, hook.host)} {hook.when.value}: {hook.command}"
         for hook in document.model.hooks
         if (source := document.source_of(("hosts", hook.host, hook.when.value)))
         is not document.overrides
@@ -37,12 +39,18 @@ def commands_of(document: Document, topology: Topology | None) -> Commands:
     return [*hooks, *(commands_of_lab(topology) if topology else ())]
 
 
+def _place(document: Document, name: str) -> str:
+    """Return a host as its commands name it: another machine of the same name is not agreed to."""
+    host = document.model.hosts.get(name)
+    return f"{name} (ssh {host.ssh})" if host is not None and host.ssh else name
+
+
 def commands_of_lab(topology: Topology) -> Commands:
     """Return the services of a topology that need agreement; its own SSH is none of its author."""
     if topology.path is None or is_packaged(topology.path):
         return ()
     return [
-        f"{node.name} service: {' '.join(service.argv)}"
+        f"{node.name} service: {shlex.join(service.argv)}"
         for node in topology.nodes.values()
         for service in node.services
         if not service.ordinary
@@ -60,6 +68,7 @@ def agree(commands: Commands) -> None:
         return
     path = _path()
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    path.touch(mode=0o600)
     with path.open("a", encoding="ascii") as file:
         file.write(f"{_hash(commands)}\n")
 
@@ -85,4 +94,11 @@ def _hash(commands: Commands) -> str:
 
 
 def _path() -> Path:
-    return platformdirs.user_state_path("benchctl") / "agreed-commands"
+    """Return the file of the hashes. Raises OSError for a user without a home.
+
+    Then the path would begin in the current directory, where others may have written.
+    """
+    path = platformdirs.user_state_path("benchctl") / "agreed-commands"
+    if not path.is_absolute():
+        raise FileNotFoundError(errno.ENOENT, "this user has no home directory", str(path))
+    return path

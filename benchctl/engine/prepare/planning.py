@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from benchctl.backends import Registry, installed
 from benchctl.engine.checks.network import check_congestion_control, check_interfaces
-from benchctl.engine.prepare.consent import commands_of
+from benchctl.engine.prepare.consent import commands_of, unagreed
 from benchctl.engine.prepare.ssh_hosts import check_hosts, check_ways, reached
 from benchctl.engine.prepare.trust import distrust_hooks, distrust_services
 from benchctl.errors import LabError, MissingError
@@ -57,6 +57,12 @@ class Planned:
     def hooks(self) -> tuple[Hook, ...]:
         """The commands that run on hosts before and after trials and the run."""
         return self.plan.document.model.hooks
+
+    @property
+    def needs_trust(self) -> str:
+        """Why the commands run only with ``--trust``, or if somebody agrees; empty if they run."""
+        agreed = not unagreed(self.commands)
+        return self.distrust or ("" if agreed else "you have not agreed to them yet")
 
     @property
     def missing(self) -> LabError | MissingError | None:

@@ -45,12 +45,16 @@ class Carried:
     counters: DirectionCounters
 
     @property
+    def own_losses(self) -> int:
+        """How many frames the emulator itself lost."""
+        return (self.counters.missed or 0) + (self.counters.refused or 0)
+
+    @property
     def strain(self) -> str:
         """Why the emulator makes the figures invalid; empty if they are valid."""
         counted, found = self.counters, []
-        own = (counted.missed or 0) + (counted.refused or 0)
-        if own:
-            found.append(f"{_frames(own)} lost by the emulator")
+        if self.own_losses:
+            found.append(f"{_frames(self.own_losses)} lost by the emulator")
         late, worst_ns = counted.late or 0, counted.late_max_ns or 0
         if late > LATE_RATIO * counted.delivered or worst_ns > LATE_MOST_NS:
             worst = format_duration(worst_ns / 1e9)
@@ -70,10 +74,10 @@ class Carried:
 def strains_of(links: Sequence[Carried]) -> list[str]:
     """Return why emulators make figures invalid: the worst links in words, the others by number."""
     strained = [link for link in links if link.strain]
-    strained.sort(key=lambda link: link.counters.late_max_ns or 0, reverse=True)
+    strained.sort(key=lambda link: (link.own_losses, link.counters.late_max_ns or 0), reverse=True)
     found = [link.strain for link in strained[:MOST_SHOWN]]
     if more := len(strained) - len(found):
-        found.append(f"{format_count(more, 'more direction')} of links were strained less")
+        found.append(f"{format_count(more, 'more direction')} of links")
     return found
 
 

@@ -29,7 +29,7 @@ from benchctl.tui.screens.base.page import AppContext, Page
 from benchctl.tui.screens.base.tables import SHOWN_FILTER, free_name
 from benchctl.tui.widgets.scrolled import Scrolled
 from benchctl.tui.widgets.table import Table
-from benchctl.units import format_duration
+from benchctl.units import format_count, format_duration
 from benchctl.visible import visible
 
 if TYPE_CHECKING:
@@ -356,8 +356,8 @@ class PlanScreen(Page):
             traffic = much or expected_traffic(drawn.prepared).whole
             detail = f"servers  {named}\ntraffic  {traffic}\ntime     {lasts}"
         if commands:
-            question = f"{question} It runs commands with your rights."
-            detail = "\n".join(filter(None, [detail, *map(visible, commands)]))
+            runs = f"it runs {format_count(len(commands), 'command')} with your rights:"
+            detail = "\n".join(filter(None, [detail, runs, *map(visible, commands)]))
 
         def answered(yes: bool | None) -> None:
             if yes:

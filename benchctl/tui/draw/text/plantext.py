@@ -202,8 +202,9 @@ def _services(prepared: Planned) -> Iterator[Line]:
         yield [Span("Prepare and clean up", "strong"), Span(f"  run as {user}", "dim")]
     for hook in prepared.hooks:
         yield [Span(f"     {hook.host}, {_WHEN[hook.when]}: ", "label"), Span(hook.command)]
-    if prepared.distrust:
-        yield [Span("! note     ", "warn"), Span(f"they need --trust: {prepared.distrust}")]
+    if why := prepared.needs_trust:
+        need = "they need --trust" if prepared.distrust else "a terminal asks, or --trust"
+        yield [Span("! note     ", "warn"), Span(f"{need}: {why}")]
 
 
 def _trial(bound: BoundTrial, prepared: Planned) -> Iterator[Line]:

@@ -124,7 +124,10 @@ class Ask(Dialog[bool]):
             frame.styles.layer = QUESTION
             frame.border_title = Content(visible(self._question))
             frame.border_subtitle = hints(("y yes", "dismiss(True)"), ("n no", "dismiss(False)"))
-            yield Static(visible_lines(self._detail), markup=False)
+            # Nobody says yes to what has no room.
+            with VerticalScroll() as scroll:
+                scroll.styles.height, scroll.styles.max_height = "auto", "80vh"
+                yield Static(visible_lines(self._detail), markup=False)
 
 
 class Prompt(Dialog[str]):
