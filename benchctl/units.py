@@ -8,9 +8,11 @@ Ambiguous units are rejected:
   (``Mbps`` is megabytes per second to tc and megabits to most others; a bare ``M`` has no unit);
 - a size is in bytes: ``1448B``, ``64kB`` and ``1MB`` are SI, ``64KiB`` and ``1MiB`` binary, and the
   bare letters ``256K``, ``4M``, ``1G`` are binary as in iperf3's ``-w``, ``-l`` and ``-n``;
-- a ratio is in per cent: ``2%``.
+- a ratio is in per cent: ``2%``;
+- a responsiveness is in round trips per minute: ``500RPM``.
 
-Inside benchctl every quantity is a float in seconds, bits per second, bytes or a plain ratio.
+Inside benchctl every quantity is a float in seconds, bits per second, bytes, round trips per minute
+or a plain ratio.
 """
 
 from __future__ import annotations
@@ -42,6 +44,7 @@ _UNITS: dict[str, dict[str, tuple[int, int]]] = {
         "KiB": (0, 2**10), "MiB": (0, 2**20), "GiB": (0, 2**30), "TiB": (0, 2**40),
     },
     "ratio": {"%": (-2, 1)},
+    "responsiveness": {"RPM": (0, 1)},
 }  # fmt: skip
 _SPELLINGS = {"µs": "us", "μs": "us", "Kbit": "kbit"}
 _EXAMPLES = {
@@ -49,6 +52,7 @@ _EXAMPLES = {
     "rate": '"100Mbit" or "unlimited"',
     "size": '"256K", "64kB" or "1448B"',
     "ratio": '"2%"',
+    "responsiveness": '"500RPM"',
 }
 
 
@@ -83,6 +87,16 @@ def parse_ratio(text: object) -> float:
     raise _not_text(text, "ratio")
 
 
+def parse_responsiveness(text: object) -> float:
+    """Parse a responsiveness such as ``"500RPM"``; returns round trips per minute.
+
+    Raises ValueError.
+    """
+    if isinstance(text, str):
+        return _responsiveness(text)
+    raise _not_text(text, "responsiveness")
+
+
 _Steps = tuple[tuple[float, str], ...]
 
 
@@ -106,6 +120,7 @@ _QUANTITIES = {
         (2.0**40, "TiB"), (2.0**30, "GiB"), (2.0**20, "MiB"), (2.0**10, "KiB"), (1.0, "B"),
     )),
     "_ratio": _Quantity("ratio", parse_ratio, ((0.01, "%"),)),
+    "_rpm": _Quantity("round trips/min", parse_responsiveness, ((1.0, "RPM"),)),
 }  # fmt: skip
 _COUNT = ((1.0, ""),)
 
@@ -249,8 +264,9 @@ def _read(what: str, text: str) -> float:
 
 
 # Cached, since a matrix repeats the same few quantities at every point.
-_duration, _rate, _size, _ratio = (
-    lru_cache(maxsize=1024)(partial(_read, what)) for what in ("duration", "rate", "size", "ratio")
+_duration, _rate, _size, _ratio, _responsiveness = (
+    lru_cache(maxsize=1024)(partial(_read, what))
+    for what in ("duration", "rate", "size", "ratio", "responsiveness")
 )
 
 

@@ -117,6 +117,8 @@ def _measurement(params: SimpleperfParameters) -> tuple[str, ...]:
         flags += ["-r", _number(params.rate)]
     if params.zero_copy:
         flags += ["-Z"]
+    if params.probe is not None:
+        flags += ["--probe", _number(params.probe)]
     return tuple(flags)
 
 

@@ -18,8 +18,8 @@ from benchctl_simpleperf.simpleperf.settings import (
     WINDOW_LIMIT,
 )
 
-_TCP_ONLY = ("congestion_control", "mss", "no_delay", "zero_copy", "pause_reading")
-_NOT_PLAIN = ("omit", "zero_copy", "server_window", "pause_reading")
+_TCP_ONLY = ("congestion_control", "mss", "no_delay", "zero_copy", "pause_reading", "probe")
+_NOT_PLAIN = ("omit", "zero_copy", "server_window", "pause_reading", "probe")
 
 
 _DURATION: TypeAdapter[float] = TypeAdapter(Duration)
@@ -151,6 +151,13 @@ class SimpleperfParameters(Parameters):
         description="for experiments: when a server that benchctl starts stops reading, after its "
         'first byte, and for how long, such as "20s:3s, 60s:500ms"; TCP closes its window then',
     )
+    probe: Duration | None = Field(
+        None,
+        ge=0.01,
+        le=3600,
+        description="seconds between new connections beside a TCP load, each timed until the"
+        " server answers; with the load's own round-trip times they give responsiveness_rpm",
+    )
     # 5 s outlives two lost SYNs, which are sent again after 1 s and 3 s.
     connect_timeout: Duration = Field(
         5.0, ge=0.001, le=3600, description="connection timeout in seconds"
@@ -179,6 +186,26 @@ class SimpleperfParameters(Parameters):
 
 
 OWN_METRICS = (
+    Metric(
+        "responsiveness_rpm",
+        "round trips per minute under load, estimated after draft-ietf-ippm-responsiveness-09"
+        " (TCP only: no TLS, no HTTP), so not comparable with networkQuality's figure",
+        Fold.VALUE,
+        "higher",
+        wanted=True,
+    ),
+    Metric(
+        "connect_s",
+        "time of the TCP handshake of a new connection beside the load",
+        Fold.DISTRIBUTION,
+        "lower",
+    ),
+    Metric(
+        "response_s",
+        "time from a new connection's hello to the server's welcome, beside the load",
+        Fold.DISTRIBUTION,
+        "lower",
+    ),
     Metric(
         "delivery_rate_bps",
         "rate at which the peer acknowledged data, by the sender's kernel (tcpi_delivery_rate)",

@@ -121,6 +121,8 @@ class ClientParser(_EventsParser):
                 return (Started(_number(data, "epoch_s")),)
             case "interval":
                 return (self.sample(data),)
+            case "probe":
+                return (self.sample({"stream": 0, **data}),)
             case "warning":
                 return (Warn(str(data.get("message"))),)
             case "end":
@@ -133,12 +135,14 @@ class ClientParser(_EventsParser):
     def _result(self, data: Mapping[str, Any]) -> Iterable[Event]:
         directions = _mapping(data, "directions")
         in_force: dict[str, Any] = {}
-        cpu = _cpu(data)
+        once = _cpu(data)
+        if "responsiveness_rpm" in data:
+            once["responsiveness_rpm"] = _number(data, "responsiveness_rpm")
         for name in directions:
             figures = _mapping(directions, name)
             in_force[name] = figures.get("effective", {})
-            yield Summary(self._summary({**figures, **cpu}), _direction(name))
-            cpu = {}  # Process figures have no direction, so they are reported once.
+            yield Summary(self._summary({**figures, **once}), _direction(name))
+            once = {}  # Figures of the whole have no direction, so they are reported once.
         effective = in_force if len(in_force) > 1 else next(iter(in_force.values()), {})
         missing = {
             f"{end}: {name}": reason

@@ -24,6 +24,7 @@ from benchctl.units import format_duration
 pytestmark = [pytest.mark.netns, pytest.mark.quiet]
 
 ALGORITHMS = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
+LABS = Path(__file__).parents[2] / "profiles" / "labs"
 MBIT = 1e6
 
 
@@ -343,3 +344,38 @@ def test_clocks_that_move_from_point_to_point_are_named(measure):
                 sign * offsets[number], abs=0.01
             )
     assert {one["verdict"] for one in told} == {"apart"}
+
+
+STANDING_QUEUE = """
+title = "A standing queue"
+[lab]
+topology = "access.toml"
+[defaults]
+from = "home"
+to = "server"
+[flows.load]
+backend = "simpleperf"
+streams = 4
+window = "64K"
+congestion_control = "cubic"
+omit = "2s"
+duration = "4s"
+interval = "100ms"
+probe = "100ms"
+[axes]
+"load.direction" = ["send", "receive"]
+"""
+
+
+def test_responsiveness_beside_a_known_queue_is_that_of_theory(measure, tmp_path):
+    # Four windows of W bytes are under way, and the link empties them at its rate: by Little's law
+    # a round trip takes 4 W / rate, of which 20 ms are the path and the rest is queue.
+    (tmp_path / "access.toml").write_bytes((LABS / "access.toml").read_bytes())
+    (tmp_path / "queue.toml").write_text(STANDING_QUEUE)
+    queue = ("--set", "lab.links.access.queue=400")
+    for trial in measure(tmp_path / "queue.toml", *queue).trials:
+        (flow,) = trial["flows"]
+        window_bytes = flow["metrics"]["peer_window_bytes"]["mean"]
+        theory_s = 4 * window_bytes * 8 / throughput(flow)
+        assert theory_s > 0.1
+        assert flow["metrics"]["responsiveness_rpm"] == pytest.approx(60 / theory_s, rel=0.2)

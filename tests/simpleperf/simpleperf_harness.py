@@ -48,6 +48,7 @@ class Notes(ResultOutput):
     def __init__(self):
         self.facts = None
         self.intervals = []
+        self.probes = []
         self.warnings = []
         self.results = []
         self.more = threading.Condition()
@@ -59,6 +60,9 @@ class Notes(ResultOutput):
         with self.more:
             self.intervals.append(figures)
             self.more.notify_all()
+
+    def probe(self, figures):
+        self.probes.append(figures)
 
     def warning(self, message):
         self.warnings.append(message)
@@ -111,14 +115,21 @@ class Running:
         return socket.create_connection((self.host, self.port), DEADLINE_S, from_where)
 
     def measure(
-        self, key=None, source=None, start_at_s=None, server_window_bytes=None, **asked
-    ):  # fmt: skip
+        self,
+        key=None,
+        source=None,
+        start_at_s=None,
+        server_window_bytes=None,
+        probe_s=0.0,
+        **asked,
+    ):
         """Run a client; returns what it noted. Half a second, unless asked otherwise."""
         notes, waker = Notes(), Waker()
         own = _settings(asked)
         theirs = own._replace(window_bytes=server_window_bytes or own.window_bytes)
         try:
-            run_control_client(self.target(source), own, notes, waker, key, start_at_s, theirs)
+            target = self.target(source)
+            run_control_client(target, own, notes, waker, key, start_at_s, theirs, probe_s)
         finally:
             waker.close()
         return notes

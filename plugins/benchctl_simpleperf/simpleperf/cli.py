@@ -89,5 +89,5 @@ def _measure(flags: argparse.Namespace, output: ResultOutput, waker: Waker) -> N
         run_plain_client(target, settings, output, waker, flags.start_at)
     else:
         key = read_key(flags.key_file)
-        asked = asked_of(flags)
-        run_control_client(target, settings, output, waker, key, flags.start_at, asked)
+        start, asked, probe_s = flags.start_at, asked_of(flags), flags.probe
+        run_control_client(target, settings, output, waker, key, start, asked, probe_s)

@@ -20,6 +20,7 @@ from .intervals import IntervalMerger, decode_rows
 from .options import set_options
 from .output import ResultOutput
 from .plain import ANSWER, GOODBYE
+from .probes import ResponseProbes, responsiveness
 from .protocol import CLIENT, CONTROL_PREAMBLE, VERSION, Conversation, stream_preamble
 from .results import check_figures, direction_result
 from .settings import MeasurementSettings
@@ -57,10 +58,12 @@ def run_control_client(
     key: bytes | None = None,
     start_at_s: float | None = None,
     asked: MeasurementSettings | None = None,
+    probe_s: float = 0.0,
 ) -> None:
     """Measure and report to `output`. Raises Problem, and Interrupted before any measurement.
 
-    ``asked`` are the server's settings, if they differ: it may have other buffers.
+    ``asked`` are the server's settings, if they differ: it may have other buffers. ``probe_s`` is
+    the interval of probes beside the load, 0 for none.
     """
     if start_at_s is not None:
         waker.sleep_until(start_at_s - _START_LEAD_S)
@@ -68,7 +71,7 @@ def run_control_client(
     try:
         client.greet(key)
         client.prepare()
-        client.start(start_at_s)
+        client.start(start_at_s, probe_s)
         client.measure()
     finally:
         client.close()
@@ -105,14 +108,18 @@ class _ControlClient:
         self._unavailable: dict[str, str] = {}
         self._cpu = CpuMeter()
         self._started_s = 0.0
+        self._second_0_s = 0.0
+        """When the measured part began, in Unix time, once it is announced."""
         self._announced = False
         self._agent = ""
         """The server's program and version."""
+        self._probes: ResponseProbes | None = None
+        self._probed: list[dict[str, Any]] = []
+        self._loaded_rtts_s: list[float] = []
 
     def greet(self, key: bytes | None) -> None:
         """Say hello, and prove the key if the server requires one."""
-        hello = self._conversation.send("hello", version=VERSION, agent=f"simpleperf {__version__}")
-        self._hear_first(CONTROL_PREAMBLE + hello)
+        self._hear_first(_hello(self._conversation))
         kind, members = self._await("welcome", "challenge")
         if kind == "welcome":
             self._agent = members["agent"]
@@ -239,8 +246,8 @@ class _ControlClient:
             self._stop_if_interrupted()
         self._await("ready")
 
-    def start(self, start_at_s: float | None) -> None:
-        """Start the streams, at a wall-clock time if one is given."""
+    def start(self, start_at_s: float | None, probe_s: float) -> None:
+        """Start the streams, at a wall-clock time if one is given, and probes beside them."""
         if start_at_s is not None:
             if time.time() > start_at_s:
                 self._output.late(time.time() - start_at_s)
@@ -250,6 +257,14 @@ class _ControlClient:
         self._started_s = time.time()
         for side in self._sides.values():
             side.start()
+        if probe_s:
+            remote = self._control.getpeername()
+            hello = _hello(Conversation(CLIENT))
+            self._probes = ResponseProbes(self._bind_probe, remote, hello, probe_s)
+            self._probes.start()
+
+    def _bind_probe(self) -> socket.socket:
+        return bind_again(self._control, socket.SOCK_STREAM, self._target, 0, lambda _: None)
 
     def measure(self) -> None:
         """Take part until the server sends its result, and report to the output."""
@@ -281,6 +296,8 @@ class _ControlClient:
 
     def close(self) -> None:
         """Close everything."""
+        if self._probes is not None:
+            self._probes.stop()
         for side in self._sides.values():
             side.close()
         for direction, sockets in self._sockets.items():
@@ -317,9 +334,10 @@ class _ControlClient:
         begun_s = [side.start_epoch_s for side in self._sides.values() if side.start_epoch_s]
         if not self._announced and (begun_s or everything):
             self._announced = True
+            self._second_0_s = min(begun_s or [self._started_s]) + self._settings.omit_s
             self._output.started(
                 {
-                    "epoch_s": min(begun_s or [self._started_s]) + self._settings.omit_s,
+                    "epoch_s": self._second_0_s,
                     "protocol": self._settings.protocol,
                     "streams": self._names,
                 }
@@ -333,6 +351,22 @@ class _ControlClient:
             if self._settings.interval_s:
                 for interval in merger.take(everything):
                     self._output.interval(interval)
+                    if not interval["omitted"] and "tcp_rtt_s" in interval:
+                        self._loaded_rtts_s.append(interval["tcp_rtt_s"])
+        if self._probes is not None and self._announced:
+            self._pass_on_probes(self._probes)
+
+    def _pass_on_probes(self, probes: ResponseProbes) -> None:
+        if any(side.over for side in self._sides.values()):
+            probes.stop()
+        duration_s = self._settings.duration_s
+        for probe in probes.take(self._second_0_s):
+            if duration_s is not None and probe["start_s"] >= duration_s:
+                continue  # it was not under load
+            probe["omitted"] = probe["start_s"] < 0
+            self._output.probe({"direction": self._settings.directions[0], **probe})
+            if not probe["omitted"]:
+                self._probed.append(probe)
 
     def _look_for_failures(self) -> None:
         failure = next((side.failure for side in self._sides.values() if side.failure), None)
@@ -359,6 +393,7 @@ class _ControlClient:
         return {
             "throughput_bps": sum(whole["throughput_bps"] for whole in directions.values()),
             "directions": directions,
+            **responsiveness(self._probed, self._loaded_rtts_s),
             "cpu": {"client": self._cpu.read(), "server": told["cpu"]},
             "unavailable": {"client": self._unavailable, "server": told["unavailable"]},
         }
@@ -419,3 +454,9 @@ class _ControlClient:
     def _stop_if_interrupted(self) -> None:
         if self._waker.interrupted:
             raise Interrupted
+
+
+def _hello(conversation: Conversation) -> bytes:
+    """Return the first bytes of a control connection."""
+    hello = conversation.send("hello", version=VERSION, agent=f"simpleperf {__version__}")
+    return CONTROL_PREAMBLE + hello

@@ -32,6 +32,7 @@ _INTERVAL_LEAST_S = 0.01
 
 _SIZE, _RATE = quantity(parse_size, 1), quantity(parse_rate, 1000)
 _SECONDS, _MOMENT = quantity(parse_seconds), quantity(parse_seconds, 0.001)
+_INTERVAL = quantity(parse_seconds, _INTERVAL_LEAST_S)
 _PORT = whole(0, 65535)
 
 
@@ -114,6 +115,9 @@ def _parser() -> argparse.ArgumentParser:
         help="start at this wall-clock time, in seconds since 1970")
     add("--connect-timeout", type=_MOMENT, default=10.0, metavar="SECONDS",
         help="connection timeout (default: %(default)g)")
+    add("--probe", type=_INTERVAL, default=0.0, metavar="SECONDS",
+        help="open a new connection at this interval beside a TCP load, and estimate "
+        "responsiveness; needs --interval")
     add("--plain", action="store_true",
         help="use the plain protocol of the first simpleperf (chunks, BYE, ACK: BYE)")
 
@@ -155,6 +159,8 @@ def parse_flags(arguments: Sequence[str] | None = None) -> argparse.Namespace:
         parser.error("--json and --events exclude each other")
     if 0 < flags.interval < _INTERVAL_LEAST_S:
         parser.error(f"an interval is at least {_INTERVAL_LEAST_S} s")
+    if flags.probe and (flags.udp or not flags.interval):
+        parser.error("--probe needs a load over TCP, and --interval")
     flags.pause_reading.sort()
     for one, other in zip(flags.pause_reading, flags.pause_reading[1:]):
         if other.at_s < one.at_s + one.length_s:
@@ -190,6 +196,7 @@ def _refuse_beside_plain(parser: argparse.ArgumentParser, flags: argparse.Namesp
         "-Z": flags.zero_copy,
         "--server-window": flags.server_window,
         "--key-file": flags.key_file,
+        "--probe": flags.probe,
     }
     for name, given in beyond.items():
         if given:

@@ -28,6 +28,9 @@ class ResultOutput:
     def interval(self, figures: Mapping[str, Any]) -> None:
         """One interval of one stream has ended."""
 
+    def probe(self, figures: Mapping[str, Any]) -> None:
+        """A new connection beside the load was answered."""
+
     def warning(self, message: str) -> None:
         """A message for the user; the measurement continues."""
         say(f"simpleperf: warning: {message}", sys.stderr)
@@ -61,6 +64,9 @@ class EventsOutput(ResultOutput):
     def interval(self, figures: Mapping[str, Any]) -> None:
         self._write("interval", figures)
 
+    def probe(self, figures: Mapping[str, Any]) -> None:
+        self._write("probe", figures)
+
     def warning(self, message: str) -> None:
         self._write("warning", {"message": message})
 
@@ -85,6 +91,7 @@ class JsonOutput(ResultOutput):
         self._server = server
         self._facts: Mapping[str, Any] = {}
         self._intervals: list[Mapping[str, Any]] = []
+        self._probes: list[Mapping[str, Any]] = []
         self._warnings: list[str] = []
 
     def listening(self, host: str, port: int) -> None:
@@ -95,6 +102,9 @@ class JsonOutput(ResultOutput):
 
     def interval(self, figures: Mapping[str, Any]) -> None:
         self._intervals.append(figures)
+
+    def probe(self, figures: Mapping[str, Any]) -> None:
+        self._probes.append(figures)
 
     def warning(self, message: str) -> None:
         self._warnings.append(message)
@@ -116,6 +126,8 @@ class JsonOutput(ResultOutput):
         own = [figures for figures in self._intervals if figures["id"] in known]
         self._intervals = [figures for figures in self._intervals if figures["id"] not in known]
         whole = {**result, **self._facts, "intervals": own, "warnings": self._warnings}
+        if self._probes:
+            whole["probes"] = self._probes
         print(json.dumps(whole, indent=None if self._server else 2), flush=True)
         self._facts, self._warnings = {}, []
 
@@ -213,6 +225,8 @@ def _udp_cells(figures: Mapping[str, Any]) -> dict[str, str]:
 
 def _notes(result: Mapping[str, Any]) -> Iterator[str]:
     """Yield figures of a whole measurement: both ends' CPU, and unavailable options."""
+    if "responsiveness_rpm" in result:
+        yield f"Responsiveness: {result['responsiveness_rpm']:.0f} round trips per minute"
     shown = [
         f"{end} {cpu['process_ratio']:.0%}"
         for end, cpu in result.get("cpu", {}).items()
