@@ -115,6 +115,9 @@ METRICS: Mapping[str, Metric] = _metrics(
            " as it shows)", Fold.COUNT, "lower", wanted=True),
     Metric("tcp_rtt_s", "the sender's smoothed round-trip time (tcpi_rtt, RFC 6298)",
            Fold.DISTRIBUTION, "lower", wanted=True, aspect=Aspect.DELAY),
+    Metric("responsiveness_rpm", "round trips per minute under load, estimated after"
+           " draft-ietf-ippm-responsiveness-09 for TCP only: without TLS and HTTP it is not"
+           " comparable with networkQuality's figure", Fold.VALUE, "higher", wanted=True),
     Metric("rtt_idle_s", "round-trip time of a probe before and after other flows carry data",
            Fold.DISTRIBUTION, "lower"),
     Metric("rtt_under_load_s", "round-trip time of a probe while other flows carry data",

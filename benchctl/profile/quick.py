@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from benchctl.metrics import Direction
@@ -13,26 +13,36 @@ HERE = ("local", "localhost", "127.0.0.1", "::1")
 # Enough replies for a median, and short: the load follows.
 _IDLE = "2s"
 _INTERVAL = "200ms"
+# The load begins when so many pings show the idle path (`analysis.flow.loaded`).
+_BEFORE_S = 1.2
+# As many as most tests of a path use: one connection often does not fill it.
+_STREAMS = 4
+_UDP = "3s"
+# Probes of responsiveness, and the readings of the load's own round-trip times beside them.
+_PROBE = "100ms"
 
 
 @dataclass(frozen=True, slots=True)
 class Quick:
-    """What to look at: a host, with which tool, and for how long each time."""
+    """What to look at: a host, with which tool, and for how long each time.
+
+    ``duration_s`` is that of each direction. ``accepts`` are the names of the tool's parameters.
+    ``ssh`` is whether benchctl logs in to the host and starts the server there.
+    """
 
     host: str
     backend: str
     directions: Sequence[Direction]
-    duration: str
+    duration_s: float
     port: int | None = None
     udp_rate: str | None = None
     pings: bool = True
+    ssh: bool = False
+    accepts: Collection[str] = ()
 
     @property
     def text(self) -> str:
         """The profile, in TOML."""
-        here = self.host in HERE and self.port is None
-        port = f", port = {self.port}" if self.port is not None else ""
-        server = f"[servers]\nserver = {{ host = {quoted(self.host)}{port} }}\n\n"
         ping = f"""
 [flows.ping]
 backend = "ping"
@@ -42,9 +52,8 @@ interval = {quoted(_INTERVAL)}
         return f"""\
 title = {quoted(f"Quick look at {self.host}")}
 
-{"" if here else server}[defaults]
-to = {quoted("local" if here else "server")}
-duration = {quoted(self.duration)}
+{self._server}[defaults]
+to = {quoted("local" if self._is_here else "server")}
 
 [flows.load]
 backend = {quoted(self.backend)}
@@ -58,15 +67,38 @@ measure = [
 order = "sequential"
 """
 
+    @property
+    def _is_here(self) -> bool:
+        return self.host in HERE and self.port is None and not self.ssh
+
+    @property
+    def _server(self) -> str:
+        if self._is_here:
+            return ""
+        if self.ssh:
+            return f"[hosts]\nserver = {{ ssh = {quoted(self.host)} }}\n\n"
+        port = f", port = {self.port}" if self.port is not None else ""
+        return f"[servers]\nserver = {{ host = {quoted(self.host)}{port} }}\n\n"
+
     def _steps(self) -> list[str]:
         """Return the values of the axis: one for each trial."""
-        beside = ', "ping"' if self.pings else ""
         steps = []
+        load = [f'"load.duration" = "{self.duration_s:g}s"']
+        flows = '"load"'
         if self.pings:
-            steps = [f'label = "idle", flows = ["ping"], "ping.duration" = {quoted(_IDLE)}']
+            steps.append(f'label = "idle", flows = ["ping"], "ping.duration" = {quoted(_IDLE)}')
+            flows += ', "ping"'
+            load.append(f'"load.delay" = "{_BEFORE_S:g}s"')
+            load.append(f'"ping.duration" = "{_BEFORE_S + self.duration_s:g}s"')
+        if "streams" in self.accepts:
+            load += [f'"load.streams" = {_STREAMS}', f'"load.interval" = {quoted(_PROBE)}']
+        if "probe" in self.accepts:
+            load.append(f'"load.probe" = {quoted(_PROBE)}')
         for way in self.directions:
-            steps.append(f'label = "{way}", flows = ["load"{beside}], "load.direction" = "{way}"')
+            words = [f'label = "{way}", flows = [{flows}], "load.direction" = "{way}"', *load]
+            steps.append(", ".join(words))
         if self.udp_rate is not None:
-            udp = f'"load.protocol" = "udp", "load.rate" = {quoted(self.udp_rate)}'
-            steps.append(f'label = "udp", flows = ["load"{beside}], {udp}')
+            rate = f'"load.protocol" = "udp", "load.rate" = {quoted(self.udp_rate)}'
+            udp = f'"load.duration" = {quoted(_UDP)}, {rate}'
+            steps.append(f'label = "udp", flows = ["load"], {udp}')
         return steps

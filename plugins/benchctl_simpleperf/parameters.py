@@ -187,14 +187,6 @@ class SimpleperfParameters(Parameters):
 
 OWN_METRICS = (
     Metric(
-        "responsiveness_rpm",
-        "round trips per minute under load, estimated after draft-ietf-ippm-responsiveness-09"
-        " (TCP only: no TLS, no HTTP), so not comparable with networkQuality's figure",
-        Fold.VALUE,
-        "higher",
-        wanted=True,
-    ),
-    Metric(
         "connect_s",
         "time of the TCP handshake of a new connection beside the load",
         Fold.DISTRIBUTION,

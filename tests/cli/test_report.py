@@ -73,7 +73,7 @@ def test_markdown_by_name_or_by_ending(benchctl):
 
 def test_a_run_whose_trials_all_failed_is_a_page(benchctl):
     told = benchctl("report", "bad", "--format", "md").stdout
-    assert "**1 trial: 1 failed; what failed: main: " in told
+    assert "**0 of 1 trial measured, 1 failed. What failed: main: " in told
     assert "no trial was measured to its end" in told
     assert benchctl("report", "bad", "-o", "bad.html").returncode == 0
 

@@ -59,9 +59,10 @@ def tools_of(runner):
 def test_stdout_carries_the_table_and_stderr_the_progress(benchctl):
     result = benchctl("run", benchctl.profile(OK))
     assert result.returncode == 0
-    table, note = result.stdout.split("\n\n")
+    table, note, said = result.stdout.split("\n\n")
     assert table == "n      throughput\n─  ──────────────\n2  9.00 kbit/s ±0"
     assert note.startswith("2 repeats are too few")
+    assert said.startswith("2 of 2 trials measured.\nThroughput: 9.00 kbit/s ±0.\n")
     assert "[1/2]: ok main send 9.00 kbit/s" in result.stderr
     assert "[2/2] repeat 2: ok" in result.stderr
 
@@ -119,7 +120,7 @@ def test_resume_failed_measures_failed_trials_again_and_only_those(benchctl):
             "UPDATE trial SET flows = replace(replace(flows, 'fail', 'ok'), 'refuse', 'ok')"
         )
     result = benchctl("resume", "--failed")
-    assert (result.returncode, result.stdout.count("9.00 kbit/s ±0")) == (0, 3)
+    assert (result.returncode, result.stdout.count("9.00 kbit/s ±0\n")) == (0, 3)
     assert "4 of 6 trials left" in result.stderr
     told = [line.split(": ")[1] for line in result.stderr.splitlines() if line.startswith("[")]
     assert told == ["ok main send 9.00 kbit/s"] * 4

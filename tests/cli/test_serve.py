@@ -1,5 +1,6 @@
 """``benchctl serve``: servers for others, and nothing of them left behind."""
 
+import json
 import re
 import signal
 import socket
@@ -7,6 +8,7 @@ import subprocess
 import sys
 
 import pytest
+from simpleperf.simpleperf_hosts import two_hosts
 from waiting import COMMAND_S, wait_until
 
 from benchctl.engine.serve import may_listen
@@ -79,6 +81,34 @@ def test_it_says_what_the_other_side_types(serving, port):
     _, lines = serving("--tool", f"simpleperf:{port}")
     assert re.fullmatch(rf"simpleperf \S+ listens on port {port}; .*\n", lines[0])
     assert lines[1] == f"  benchctl quick 127.0.0.1 --backend simpleperf --port {port}\n"
+
+
+@pytest.mark.netns
+def test_what_it_says_works_on_the_other_host(benchctl, tmp_path):
+    # There is no default route and no name for either host: only addresses of interfaces.
+    with two_hosts(tmp_path) as (server, client):
+        for host in (server, client):
+            address = host.address.replace("10.77.0.", "2001:db8:77::")
+            host.configure(f"address add {address}/64 dev eth0 nodad")
+        command = [*server.prefix, *benchctl.words, "serve", "--tool", "simpleperf"]
+        serving = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            env=benchctl.environment,
+        )  # fmt: skip
+        try:
+            printed = [serving.stdout.readline() for _ in range(4)]
+            typed = [line.split()[1:] for line in printed if line.startswith("  benchctl ")]
+            assert [words[1] for words in typed] == ["10.77.0.1", "2001:db8:77::1"]
+            assert printed[-1].startswith("a firewall of this host must let TCP and UDP to port")
+            short = ["--duration", "300ms", "--udp", "0", "--no-ping", "-q", "--format", "json"]
+            for words in typed:
+                done = client.run(*benchctl.words, *words, *short, env=benchctl.environment)
+                assert done.returncode == 0, done.stderr
+                trials = json.loads(done.stdout)["trials"]
+                assert [trial["status"] for trial in trials] == ["ok", "ok"]
+        finally:
+            serving.terminate()
+            serving.communicate(timeout=COMMAND_S)
 
 
 def test_a_killed_one_leaves_no_server_behind(serving, port):

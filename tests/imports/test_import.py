@@ -368,9 +368,9 @@ def test_a_trial_names_its_file(store, tmp_path):
 
 def test_an_imported_run_has_a_trend_and_its_limits(store, tmp_path):
     from benchctl.analysis.runs.trend import trends_of
-    from benchctl.report.comparison.trend import trend_table
     from benchctl.report.report import read_report
     from benchctl.report.text.limiting import limit_lines
+    from benchctl.report.trend import trend_table
 
     imported(store, write(tmp_path / "a.json", report()))
     with closing(Reader(store)) as reader:

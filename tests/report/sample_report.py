@@ -1,6 +1,8 @@
 """A report with one of everything that has to be shown."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from types import SimpleNamespace
 
 from benchctl.analysis.results import FlowReport, TrialReport
 from benchctl.analysis.runs.outcomes import Answer, Outcome
@@ -8,7 +10,7 @@ from benchctl.analysis.runs.summary import SummaryRow
 from benchctl.analysis.statistics import Spread
 from benchctl.report.report import Report
 from benchctl.run.planned import Reported, Settings, Severity
-from benchctl.run.record import RecordedFlow, Run, Trial
+from benchctl.run.record import Note, RecordedFlow, Run, Trial
 from benchctl.run.status import Status
 
 
@@ -50,9 +52,18 @@ def trial(position, repeat, point, started_time, flows, status=Status.OK, **more
 
 @dataclass
 class Stored:
-    """What exports take, without a store."""
+    """What exports and pages take, without a store."""
 
     report: Report
+    notes: Sequence[Note] = ()
+
+    @property
+    def run(self):
+        return self.report.run
+
+    @property
+    def reader(self):
+        return SimpleNamespace(notes=lambda run_id: [*self.notes], baselines=dict)
 
 
 ONE, TWO = {"streams": 1, "to": "paris"}, {"streams": 2, "to": "paris"}

@@ -12,11 +12,10 @@ from benchctl.cli.shared import completion, options
 from benchctl.units import format_count
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     from benchctl.backends import Registry
-    from benchctl.engine.prepare.planning import Planned
-    from benchctl.profile.quick import Quick
+    from benchctl.metrics import Direction
 
 
 def quick(
@@ -33,7 +32,7 @@ def quick(
         typer.Option(
             "--backend",
             metavar="NAME",
-            help="The tool; default: iperf3, else simpleperf.",
+            help="The tool; default: the one that answers, simpleperf or iperf3.",
             autocompletion=completion.backends,
         ),
     ] = None,
@@ -49,14 +48,17 @@ def quick(
     ] = None,
     duration: Annotated[
         str,
-        typer.Option(
-            "--duration", metavar="DURATION", help="Duration of each measurement but the first."
-        ),
-    ] = "5s",
+        typer.Option("--duration", metavar="DURATION", help="Duration of the load, each way."),
+    ] = "6s",
     udp: Annotated[
-        str | None,
-        typer.Option("--udp", metavar="RATE", help="Measure loss and jitter at this rate, too."),
-    ] = None,
+        str,
+        typer.Option(
+            "--udp", metavar="RATE", help='Rate for loss and jitter over UDP; "0" leaves it out.'
+        ),
+    ] = "1Mbit",
+    ssh: Annotated[
+        bool, typer.Option("--ssh", help="Log in to HOST and start the server there.")
+    ] = False,
     no_ping: Annotated[
         bool, typer.Option("--no-ping", help="Do not ping: for hosts that do not reply.")
     ] = False,
@@ -80,39 +82,58 @@ def quick(
     _units: options.Units = None,
     store: options.Store,
 ) -> None:
-    """Measure one host: throughput both ways, round trip idle and under load.
+    """Measure one host: throughput both ways, round trips idle and under load, loss.
 
-    The result is stored like any other run; "show" and "compare" work on it.
+    Which server answers is found out: simpleperf on port 8088, else iperf3 on 5201. The result is
+    stored like any other run; "show" and "compare" work on it.
     """
+    from benchctl.backends import installed
     from benchctl.cli.shared.log import keep_log
     from benchctl.cli.shared.watch import Showing, measure
     from benchctl.engine.checks.network import check_name
+    from benchctl.engine.prepare.planning import planned
     from benchctl.engine.prepare.stored_plan import record_plan
+    from benchctl.engine.prepare.volume import expected_traffic
     from benchctl.errors import UsageError
     from benchctl.profile.quick import HERE, Quick
     from benchctl.profile.values import check_host
     from benchctl.report.output.output import Output
     from benchctl.store.manage import read_tags
+    from benchctl.toml.source import parse_toml
+    from benchctl.tui.draw.text.plantext import traffic_lines
+    from benchctl.tui.draw.text.spans import to_text
     from benchctl.units import parse_duration, parse_rate
+    from benchctl.visible import visible
 
     keep_log(log, as_json=log_json, verbose=verbose)
     try:
         check_host(host)
-        parse_duration(duration)
-        parse_rate(udp or "unlimited")
+        duration_s = parse_duration(duration)
+        udp_rate = None if udp == "0" else udp
+        parse_rate(udp_rate or "unlimited")
     except ValueError as error:
         raise UsageError(str(error), "see benchctl quick --help") from None
+    if ssh and port is not None:
+        raise UsageError("--port: with --ssh benchctl starts the server, and chooses its port")
     if save is not None:
         options.check_new(f"--save {save}", save)
     shown = options.format_for(form, output)
-    if host not in HERE:
+    is_here = host in HERE and port is None
+    if not (ssh or is_here):
         check_name(host)
-    wanted = Quick(host, backend or "iperf3", (), duration, port, udp, pings=not no_ping)
     with Output(output) as out:
-        text, prepared = _planned(wanted, save, alone=backend is not None)
+        tool = backend or (OURS if ssh or is_here else _answering(host, port, quiet=quiet))
+        directions, accepts = _abilities(tool, installed())
+        wanted = Quick(
+            host, tool, directions, duration_s, port, udp_rate, not no_ping, ssh, accepts
+        )
+        source = parse_toml(wanted.text, save or Path("quick.toml"))
+        prepared = planned(source, (), (), None, yes=False)
+        if missing := prepared.missing:
+            raise missing
         options.check_format(shown, len(prepared.plan), None)
         if save is not None:
-            options.write_new(f"--save {save}", save, text)
+            options.write_new(f"--save {save}", save, wanted.text)
 
         def record(listen: Callable[[], object]) -> int:
             run_id, name = record_plan(
@@ -121,43 +142,60 @@ def quick(
             if not quiet:
                 trials = format_count(len(prepared.plan), "trial")
                 print(f"run {name}: {trials}, store {store}", file=sys.stderr)
+                if prepared.outside.elsewhere:
+                    for line in traffic_lines(expected_traffic(prepared)):
+                        print(visible(to_text([line])), file=sys.stderr)
             return run_id
 
         code = measure(store, record, Showing(shown, out, False, quiet, notify))
     sys.exit(code)
 
 
-def _planned(wanted: Quick, save: Path | None, *, alone: bool) -> tuple[str, Planned]:
-    """Return the profile and its plan; unless ``alone``, with simpleperf if the tool is missing."""
-    from dataclasses import replace
+# In the order in which they are looked for, each at its own port.
+OURS, OTHER = "simpleperf", "iperf3"
 
+
+def _answering(host: str, port: int | None, *, quiet: bool) -> str:
+    """Return the tool whose server answers at a host. Raises MissingError if none does."""
     from benchctl.backends import installed
-    from benchctl.engine.prepare.planning import planned
-    from benchctl.toml.source import parse_toml
+    from benchctl.engine.checks.network import listening
+    from benchctl.errors import MissingError
 
-    found = _with_directions(wanted, installed())
-    prepared = planned(parse_toml(found.text, save or Path("quick.toml")), (), (), None, yes=False)
-    if missing := prepared.missing:
-        if alone or wanted.backend == "simpleperf":
-            raise missing
-        return _planned(replace(wanted, backend="simpleperf"), save, alone=True)
-    return found.text, prepared
+    if port is not None:  # a port does not say whose it is
+        return OTHER
+    registry = installed()
+    ports = {
+        number: name
+        for name in (OURS, OTHER)
+        if (number := registry.load(name).capabilities.default_port) is not None
+    }
+    found = listening(host, [*ports])
+    for number, name in ports.items():
+        if not found[number]:
+            if not quiet:
+                print(f"{name} answers at {host} port {number}", file=sys.stderr)
+            return name
+    said = ", ".join(f"{name} port {number} {found[number]}" for number, name in ports.items())
+    raise MissingError(
+        f"no server answers at {host}: {said}",
+        f"start one there: benchctl serve; or let benchctl log in: benchctl quick --ssh {host}",
+    )
 
 
-def _with_directions(wanted: Quick, registry: Registry) -> Quick:
-    from dataclasses import replace
-
+def _abilities(name: str, registry: Registry) -> tuple[tuple[Direction, ...], Collection[str]]:
+    """Return in which directions a tool is measured, and the names of its parameters."""
     from benchctl.errors import UsageError
     from benchctl.metrics import PROBES, Direction
 
-    can = registry.load(wanted.backend).capabilities
+    backend = registry.load(name)
+    can = backend.capabilities
     # One direction of delays alone says nothing of the clocks.
     probes = can.headline in PROBES and Direction.BOTH in can.directions
     wish = (Direction.BOTH,) if probes else (Direction.SEND, Direction.RECEIVE)
-    ways = [way for way in wish if way in can.directions]
-    if not ways:
+    directions = tuple(one for one in wish if one in can.directions)
+    if not directions:
         raise UsageError(
-            f"--backend {wanted.backend}: it does not measure throughput",
+            f"--backend {name}: it does not measure throughput",
             "choose another: see benchctl backends",
         )
-    return replace(wanted, directions=ways)
+    return directions, backend.parameters.model_fields.keys()

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from benchctl.engine.serve import ServerSpec
 
 
+# A host with many networks has more, and one of the first is the right one.
+MOST_ADDRESSES = 4
+
+
 def serve(
     *,
     tools: Annotated[
@@ -55,19 +59,23 @@ def serve(
 
     Prints what to type on the other host.
     """
-    from benchctl.engine.serve import Audience, own_address
+    from benchctl.engine.serve import Audience, own_addresses
     from benchctl.engine.serve import serve as run
 
     lasts_s = _seconds(duration)
     servers = _servers(tools, bind, _networks(allow))
-    here = bind or own_address()
+    here = [bind] if bind else own_addresses()
 
     def listens(served: ServerSpec) -> None:
         backend, can = served.backend, served.backend.capabilities
         port = "" if served.port == can.default_port else f" --port {served.port}"
         version = f" {served.tool.version}" if served.tool.version else ""
         print(f"{backend.name}{version} listens on port {served.port}; on the other host type:")
-        print(f"  benchctl quick {here} --backend {backend.name}{port}", flush=True)
+        for address in here[:MOST_ADDRESSES]:
+            print(f"  benchctl quick {address} --backend {backend.name}{port}")
+        if not bind:
+            print(f"a firewall of this host must let TCP and UDP to port {served.port} in")
+        sys.stdout.flush()
 
     def says(served: ServerSpec, line: str) -> None:
         if not quiet:

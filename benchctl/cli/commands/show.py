@@ -40,6 +40,7 @@ def show(
 ) -> None:
     """Show one run: summary, trials, events, facts or profile."""
     from benchctl.cli.shared.colour import coloured
+    from benchctl.report.answer import read_answer
     from benchctl.report.exports.table import text_of
     from benchctl.report.report import read_report
 
@@ -60,6 +61,8 @@ def show(
             with coloured():
                 _print_head(run)
                 report = read_report(reader, run)
+                if report.trials:
+                    print(*map(visible, read_answer(reader, report)), sep="\n", end="\n\n")
                 print(text_of(report), end="")
                 _print_limits(report)
                 for note in reader.notes(run.id):

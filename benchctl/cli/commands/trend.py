@@ -60,15 +60,15 @@ def trend(
 
     from benchctl.analysis.runs.trend import trends_of
     from benchctl.report.comparison.limits import parse_limit
-    from benchctl.report.comparison.trend import (
+    from benchctl.report.exports.csv import csv_lines
+    from benchctl.report.pivot import align
+    from benchctl.report.report import read_report, yet
+    from benchctl.report.trend import (
         trend_entries,
         trend_remarks,
         trend_rows,
         trend_table,
     )
-    from benchctl.report.exports.csv import csv_lines
-    from benchctl.report.pivot import align
-    from benchctl.report.report import read_report, yet
 
     if as_json:
         options.reject_beside("--json", {"--csv": as_csv})

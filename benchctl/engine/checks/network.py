@@ -7,6 +7,7 @@ import errno
 import itertools
 import socket
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from ipaddress import ip_address
 from pathlib import Path
@@ -23,6 +24,8 @@ from benchctl.run.planned import Host, Network, SshTarget
 # Another program may take a port between this look and the start of the server, which then moves to
 # the next one at once.
 _OFFERED = 3
+# A SYN that was lost is sent again after 1 s.
+LISTENS_S = 3.0
 
 
 def check_interfaces(network: Network) -> None:
@@ -124,6 +127,25 @@ def check_name(name: str) -> None:
         raise MissingError(
             f"the name {name} is not known here: {why}", "check the name and DNS, or use an address"
         ) from None
+
+
+def listening(address: str, ports: Sequence[int]) -> dict[int, str]:
+    """Return which TCP ports of a host accept a connection: with an empty text, else with why not.
+
+    All are tried at the same time, for `LISTENS_S` at most.
+    """
+
+    def look(port: int) -> str:
+        try:
+            with socket.create_connection((address, port), LISTENS_S):
+                return ""
+        except TimeoutError:
+            return f"silent for {LISTENS_S:g} s"
+        except OSError as error:
+            return (error.strerror or str(error)).lower()
+
+    with ThreadPoolExecutor(len(ports)) as pool:
+        return dict(zip(ports, pool.map(look, ports), strict=True))
 
 
 def unanswered(address: str, said: str) -> str:

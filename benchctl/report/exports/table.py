@@ -1,19 +1,25 @@
-"""The summary as an aligned table for a terminal, followed by the failures."""
+"""The summary as an aligned table for a terminal, followed by the failures and the answer."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from benchctl.report.answer import read_answer
 from benchctl.report.pivot import align, pivot
 from benchctl.report.report import Report, StoredRun, without_figures
 from benchctl.report.text.delays import delay_table
 from benchctl.report.text.remarks import remarks
 from benchctl.report.text.searches import search_table
+from benchctl.visible import visible
 
 
 def export(stored: StoredRun) -> Iterator[str]:
-    """Yield the summary as a table of text."""
-    yield text_of(stored.report)
+    """Yield the summary as a table of text, and what came out in words."""
+    report = stored.report
+    yield text_of(report)
+    if report.trials:
+        yield "\n"
+        yield from (f"{visible(line)}\n" for line in read_answer(stored.reader, report))
 
 
 def text_of(report: Report) -> str:

@@ -6,12 +6,11 @@ Only what is shown is chosen here; the words are those of `benchctl show` and `b
 from __future__ import annotations
 
 import shlex
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from textwrap import dedent
 
 from benchctl.analysis.results import TrialReport
-from benchctl.analysis.runs.outcomes import Answer
+from benchctl.report.answer import read_answer
 from benchctl.report.comparison.comparison import (
     arranged,
     compare_reports,
@@ -45,7 +44,7 @@ from benchctl.report.text.routes import route_differences
 from benchctl.report.text.searches import search_table
 from benchctl.run.planned import Host, PlannedFlow
 from benchctl.run.record import HookOutcome, Run
-from benchctl.units import format_count, format_duration, format_time, format_value
+from benchctl.units import format_duration, format_time, format_value
 
 # More rows than anybody reads; the exports have all of them.
 MOST_ROWS = 1000
@@ -74,11 +73,14 @@ def _title(run: Run) -> str:
 
 
 def _sections(stored: StoredRun, report: Report, pictures: bool) -> Iterator[PageSection]:
-    yield PageSection("What was asked", list(_asked(report)))
-    yield PageSection("What came out", list(_answer(stored, report)))
-    yield PageSection("Summary", list(_summary(report)))
+    said = read_answer(stored.reader, report)
+    yield PageSection("What came out", [Paragraph(" ".join(said), strong=True)])
     if pictures and report.summary:
         yield PageSection("Figures", list(pictures_of(stored.reader, report)))
+    yield PageSection("Summary", [*_verdicts(report), *_summary(report)])
+    if blocks := list(_remarked(stored, report)):
+        yield PageSection("What is behind it", blocks)
+    yield PageSection("What was asked", list(_asked(report)))
     yield from packet_sections(report)
     yield PageSection("Trials and commands", list(_trials(report)))
     yield PageSection("Hosts", list(_hosts(report.run)))
@@ -161,16 +163,16 @@ def _all_of(flows: Sequence[PlannedFlow]) -> Iterator[str]:
     yield ", ".join(f"{name} {' | '.join(values)}" for name, values in asked.items())
 
 
-def _answer(stored: StoredRun, report: Report) -> Iterator[Block]:
-    yield Paragraph(_verdict(report), strong=True)
-    if report.run.error:
-        yield Paragraph(report.run.error)
+def _verdicts(report: Report) -> Iterator[Block]:
     if (found := search_table(report)) is not None:
         yield PageSection("Highest rates", [TableBlock(found)])
     if report.outcomes:
         rows = [[one.text, str(one.answer), one.why, str(one.severity)] for one in report.outcomes]
         heads = ["expectation", "answer", "figures", "if not met"]
         yield PageSection("Expectations", [table(heads, rows)])
+
+
+def _remarked(stored: StoredRun, report: Report) -> Iterator[Block]:
     if limits := list(limit_lines(report)):
         yield PageSection("What limited the flows", [bullets(limits)])
     lines = [one for one in remarks(report, tables=True) if one]
@@ -182,30 +184,6 @@ def _answer(stored: StoredRun, report: Report) -> Iterator[Block]:
         heads = ["trial", *axes, "repeat", "flow", "direction", "event"]
         title = f"Within the flows: {tally(report)}"
         yield PageSection(title, [table(heads, events)], folded=True)
-
-
-def _verdict(report: Report) -> str:
-    """Return the run in one sentence."""
-    statuses = Counter(str(one.trial.status) for one in report.trials)
-    open_ones = report.run.trials - len(report.trials)
-    parts = [f"{count} {status}" for status, count in statuses.items()]
-    parts += [f"{open_ones} not measured{yet(report.run)}"] if open_ones > 0 else []
-    said = [f"{format_count(report.run.trials, 'trial')}: {', '.join(parts) or 'none'}"]
-    errors = Counter(one.trial.error for one in report.trials if one.trial.error)
-    for why, count in errors.most_common(1):
-        rest = "" if len(errors) == 1 else f" ({count} of {errors.total()}; the remarks have all)"
-        said.append(f"what failed: {why}{rest}")
-    if report.outcomes:
-        answers = Counter(one.answer for one in report.outcomes)
-        told = ", ".join(f"{answers[answer]} {answer}" for answer in Answer if answers[answer])
-        said.append(f"expectations: {told}")
-    if happened := tally(report):
-        said.append(f"within the flows: {happened}")
-    late = sum(not all(link["kept"] for link in one.trial.links) for one in report.trials)
-    if late:
-        which = "1 trial is" if late == 1 else f"{late} trials are"
-        said.append(f"{which} not valid, because the emulator of the lab did not keep up")
-    return "; ".join(said)
 
 
 def _events(report: Report) -> Iterator[list[str]]:

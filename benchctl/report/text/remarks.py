@@ -50,6 +50,7 @@ def remarks(report: Report, *, tables: bool = False) -> list[str]:
     lines += law_lines(report)
     lines += counter_lines(report)
     lines += _sharing(report)
+    lines += _estimated(report)
     lines += clock_lines(report)
     lines += route_lines(report)
     if not tables:
@@ -113,6 +114,15 @@ def _left_out(report: Report) -> Iterator[str]:
         yield (
             f"{rates} of TCP {leaves} out the random loss of the links (up to"
             f" {format_ratio(max(lossy.values()))}): no model holds for it"
+        )
+
+
+def _estimated(report: Report) -> Iterator[str]:
+    """Yield a line if there are figures of responsiveness: people know those of other programs."""
+    if any(row.metric == "responsiveness_rpm" for row in report.summary):
+        yield (
+            "responsiveness is estimated without TLS and HTTP: it is not comparable with"
+            " networkQuality's figure"
         )
 
 
