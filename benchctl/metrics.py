@@ -80,7 +80,7 @@ _ACRONYMS = ("owd", "rtt", "tcp")
 
 def title_of(name: str) -> str:
     """Return a metric's name without its unit, for people: ``tcp_rtt_s`` is TCP RTT."""
-    words = without_unit(name).split("_")
+    words = without_unit(name).removesuffix("_rfc3550").split("_")
     return " ".join(word.upper() if word in _ACRONYMS else word for word in words)
 
 

@@ -86,9 +86,6 @@ def _figures(report: Report) -> Iterator[str]:
             at = _values(one.point.values())
             yield f"Highest {run.settings.search.axis}{at}: {rate_text(run.settings.search, one)}."
         return
-    if not report.summary:
-        yield f"{_capitalized(without_figures(report))}."
-        return
     wanted = dict.fromkeys([*run.vocabulary.headlines.values(), *ASKED])
     found: dict[str, list[SummaryRow]] = {}
     for row in report.summary:

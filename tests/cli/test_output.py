@@ -70,7 +70,7 @@ def test_resume_and_export_refuse_the_same(benchctl):
         (OK.replace('"ok"', '"ok", "lucky"'), ["run", "p.toml"]),
         (OK, ["run", "p.toml", "--repeat", "2"]),
         (OK + '[run]\nrepeats = { until = "2%", of = "throughput_bps" }\n', ["run", "p.toml"]),
-        (OK, ["quick", "192.0.2.1"]),
+        (OK, ["quick", "192.0.2.1", "--backend", "simpleperf"]),
     ],
 )
 def test_a_form_of_one_trial_is_refused_for_several_before_anything_is_measured(

@@ -11,6 +11,8 @@ DOCUMENT = "../README.md"
 NOT_RUN = {
     "benchctl run public-servers": "minutes, on servers of others or in a lab",
     "benchctl run portfolio/": "minutes",
+    "benchctl quick vm.example.org": "a host of others; docs/commands.md measures this one",
+    "benchctl tui": "it needs a terminal",
     "make ": "they run these tests",
     "pipx ": "CI installs by the other way that is shown",
     "python3 -m venv": "CI installs so",

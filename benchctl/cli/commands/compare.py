@@ -60,22 +60,8 @@ def compare(
             help="Correction for many comparisons: holm (no false verdict) or bh (few false ones).",
         ),
     ] = "holm",
-    fail_on: Annotated[
-        list[str],
-        typer.Option(
-            metavar="LIMIT",
-            default_factory=list,
-            show_default=False,
-            help='Exit with 1 on a change such as "throughput_bps worse by 5%"; repeatable.',
-        ),
-    ],
-    strict: Annotated[
-        bool,
-        typer.Option(
-            "--strict",
-            help="With --fail-on: exit with 1 also if the repeats do not exclude such a change.",
-        ),
-    ] = False,
+    fail_on: options.FailOn,
+    strict: options.StrictLimits = False,
     within: Annotated[
         str | None,
         typer.Option(

@@ -59,8 +59,9 @@ def serve(
 
     Prints what to type on the other host.
     """
-    from benchctl.engine.serve import Audience, own_addresses
+    from benchctl.engine.serve import Audience
     from benchctl.engine.serve import serve as run
+    from benchctl.hosts.local.addresses import own_addresses
 
     lasts_s = _seconds(duration)
     servers = _servers(tools, bind, _networks(allow))

@@ -156,6 +156,23 @@ Only = Annotated[
         autocompletion=completion.values,
     ),
 ]
+FailOn = Annotated[
+    list[str],
+    typer.Option(
+        "--fail-on",
+        metavar="LIMIT",
+        default_factory=list,
+        show_default=False,
+        help='Exit with 1 on a change such as "throughput_bps worse by 5%"; repeatable.',
+    ),
+]
+StrictLimits = Annotated[
+    bool,
+    typer.Option(
+        "--strict",
+        help="With --fail-on: exit with 1 also if the repeats do not exclude such a change.",
+    ),
+]
 Repeats = Annotated[
     int | None,
     typer.Option("--repeat", metavar="N", min=1, help="How many times to measure each point."),

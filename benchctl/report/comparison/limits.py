@@ -52,13 +52,13 @@ class ChangeLimit(Struct, frozen=True):
         return f"{self.verdict} by {share}"
 
 
-def parse_limit(text: str, known: Collection[str]) -> ChangeLimit:
-    """Parse a limit on one of the known metrics, which were compared. Raises UsageError."""
+def parse_limit(text: str, known: Collection[str] | None = None) -> ChangeLimit:
+    """Parse a limit, on one of the ``known`` metrics if these were compared. Raises UsageError."""
     match = _LIMIT.fullmatch(text)
     if match is None:
         raise UsageError(f"--fail-on {quoted(text)}: expected METRIC worse by SHARE", EXAMPLE)
     metric, way, share = match.groups()
-    if metric not in known:
+    if known is not None and metric not in known:
         raise UsageError(
             f"--fail-on: no metric {quoted(metric)} was compared", nearest(metric, known) or EXAMPLE
         )

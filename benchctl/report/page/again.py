@@ -11,7 +11,7 @@ from typing import NamedTuple
 from benchctl.run.record import Run
 
 _EXTENDS = re.compile(r'^\s*extends\s*=\s*["\']([^"\']+)["\']', re.M)
-_OPTION = re.compile(r"# (--set|--only|--repeat) (.*)")
+_OPTION = re.compile(r"# (--set|--only|--repeat|--lab) (.*)")
 
 
 class PastFile(NamedTuple):
@@ -55,7 +55,7 @@ def _files(text: str) -> Iterator[PastFile]:
     while True:
         base = _EXTENDS.search(rest)
         written = PurePath(base[1]).name if base else ""
-        heads = (f"\n# {each}\n" for each in (written, _saved_as(written)))
+        heads = (f"\n# {each}\n" for each in (written, saved_as(written)))
         head = next((each for each in heads if each in rest), "")
         if base is None or not head:
             yield PastFile(name or "profile.toml", rest.strip("\n") + "\n")
@@ -68,13 +68,14 @@ def _files(text: str) -> Iterator[PastFile]:
 def command(run: Run) -> str:
     """Return the command line that runs the files again, in the same order."""
     files, options = split_profile(run)
-    words = ["benchctl", "run", _saved_as(files[0].name)]
+    words = ["benchctl", "run", saved_as(files[0].name)]
     if run.settings.lab is not None:
         words += ["--lab", PurePath(run.settings.lab.path).name]
     return shlex.join([*words, *options, "--set", f"run.seed={run.seed}"])
 
 
-def _saved_as(name: str) -> str:
+def saved_as(name: str) -> str:
+    """Return the name of the file for a profile of a name: those of benchctl have no ending."""
     return name if name.endswith(".toml") else f"{name}.toml"
 
 
