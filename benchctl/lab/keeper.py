@@ -9,13 +9,13 @@ runner closes; no other clean-up is needed.
 from __future__ import annotations
 
 import os
-import select
+import resource
 import signal
 import sys
 import traceback
 from collections.abc import Callable, Mapping
 from multiprocessing import Pipe
-from multiprocessing.connection import Connection
+from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -47,6 +47,11 @@ from benchctl.lab.emulate.messages import (
 from benchctl.lab.syscalls import enter_network
 from benchctl.lab.topology.model import Emulator, Link, Topology
 
+# The first descriptor after the standard streams.
+_CONTROL = 3
+# Standard streams, the runner, programs that start, and what Python opens now and then.
+_SPARE_FILES = 64
+
 
 class _EmulatorError(Exception):
     """An emulator ended."""
@@ -66,6 +71,7 @@ class Keeper:
 
     def build(self) -> Built:
         """Build the lab. Raises OSError, BuildError or ServiceError."""
+        _allow_files(2 * len(self._topology.nodes) + 2 * len(self._topology.links) + _SPARE_FILES)
         self._namespaces.create()
         why_not = unpunctual() or refusal() if self._emulator is Emulator.AUTO else ""
         if self._emulator is Emulator.AUTO:
@@ -80,8 +86,8 @@ class Keeper:
         else:
             self._namespaces.connect(devices)
             for name, link in links.items():
-                self._start_emulator(link, devices[name], 0)
-                self._start_emulator(link, devices[name][::-1], 1)
+                self._start_emulator(link, devices[name], 0, 2 * len(links))
+                self._start_emulator(link, devices[name][::-1], 1, 2 * len(links))
         for direction in self._controls:
             self._hear(direction)
         self._start_services()
@@ -103,7 +109,7 @@ class Keeper:
             # First: a child may have ended before the signal had its handler.
             self._reap()
             timeout_s = self._kernel.advance() if self._kernel else None
-            ready = select.select(readers, [], [], timeout_s)[0]
+            ready = wait(readers, timeout_s)  # select() knows no descriptor above 1,023
             if wake in ready:
                 os.read(wake, 4096)
             if runner in ready:
@@ -155,15 +161,18 @@ class Keeper:
         except EOFError:
             raise _EmulatorError(f"the emulator of link {direction[0]} ended") from None
 
-    def _start_emulator(self, link: Link, devices: Ends, direction: int) -> None:
+    def _start_emulator(self, link: Link, devices: Ends, direction: int, of: int) -> None:
         ours, theirs = Pipe()
         enter_network(self._namespaces.emulator)
         pid = os.fork()
         if not pid:
-            ours.close()
+            # Of hundreds of emulators, each would have the descriptors of those before it.
+            os.dup2(theirs.fileno(), _CONTROL)
+            os.closerange(_CONTROL + 1, theirs.fileno() + 1)
+            control = Connection(_CONTROL)
             seed = f"{self._topology.seed} {link.name} {direction}"
             settings = link.settings[direction]
-            _end_with(lambda: run_direction(settings, seed, devices, link.mtu, theirs))
+            _end_with(lambda: run_direction(settings, seed, devices, link.mtu, control, of))
         theirs.close()
         self._emulators[pid] = link.name
         self._controls[link.name, direction] = ours
@@ -194,6 +203,19 @@ class Keeper:
                 raise self._services[pid].ended(status)
             if pid in self._emulators:
                 raise _EmulatorError(f"the emulator of link {self._emulators[pid]} ended")
+
+
+def _allow_files(needed: int) -> None:
+    """Let this process have so many descriptors. Raises BuildError if the system grants fewer."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft >= needed:
+        return
+    if hard < needed:
+        raise BuildError(
+            f"it needs {needed:,} open files, and the limit is {hard:,} (ulimit -Hn): make the lab"
+            " smaller, or raise the limit"
+        )
+    resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
 
 
 def _end_with(work: Callable[[], None]) -> NoReturn:

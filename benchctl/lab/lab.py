@@ -245,7 +245,7 @@ class Lab:
 
 
 def _host(topology: Topology, name: str, built: Built, launcher: Launcher) -> Host:
-    ends = [end for end in topology.interfaces(name) if end.address]
+    ends = [end for end in topology.interfaces(name) if end.has_address]
     # Entering one's own user namespace is an error (setns(2), EINVAL).
     user = ("--user", "--preserve-credentials") if launcher.user_namespace else ()
     prefix = (

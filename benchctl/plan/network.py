@@ -41,7 +41,7 @@ def planned_network(outside: DeclaredNetwork, topology: Topology) -> Network:
     """Return the network of a lab that is not built yet, to compute commands."""
     nodes = {}
     for name in topology.hosts:
-        ends = [end for end in topology.interfaces(name) if end.address]
+        ends = [end for end in topology.interfaces(name) if end.has_address]
         ways = {end.label or end.device: Way(end.device, end.ip) for end in ends}
         nodes[name] = Host(
             name,

@@ -290,8 +290,8 @@ def _ways(
 
 
 def way_of(flow: BoundFlow, ends: Mapping[str, tuple[str, str]], topology: Topology) -> NetworkPath:
-    """Return the path of a flow within a lab, over IPv4 unless it asks for IPv6."""
-    version = flow.demand.ip_version or 4
+    """Return the path of a flow within a lab, over IPv4 unless it asks for IPv6, or must use it."""
+    version = flow.demand.ip_version
     return path(topology, *ends[flow.plan.name], flow.plan.interface, version)
 
 

@@ -133,3 +133,30 @@ def test_a_command_whose_links_were_late_is_followed_by_which(benchctl):
     told = benchctl("lab", "exec", "--emulator", "user", file, "a", "--", "sh", "-c", script)
     assert told.returncode == 0
     assert "benchctl: link core, a to b: 1 of 1 frame late, by up to " in told.stderr
+
+
+ISLANDS = """
+[hosts]
+a = {}
+b = {}
+c = {}
+[links]
+one = { between = ["a", "b"], rate = "10Mbit" }
+two = { between = ["b", "c"], rate = "100kbit" }
+"""
+
+
+def test_pairs_without_a_path_and_doubtful_values_are_shown(benchctl):
+    shown = benchctl("lab", "show", lab(benchctl, ISLANDS))
+    assert shown.returncode == 0
+    assert re.search(r"^a +c +no path", shown.stdout, re.M)
+    assert "benchctl: warning: link two: at 100 kbit/s a queue of" in shown.stderr
+
+
+def test_a_flow_without_a_path_is_refused_at_the_plan(benchctl):
+    lab(benchctl, ISLANDS)
+    flow = '[lab]\ntopology = "lab.toml"\n[flows.main]\nbackend = "toy"\nfrom = "a"\nto = "c"\n'
+    planned = benchctl("plan", benchctl.profile(flow))
+    assert planned.returncode == 2
+    assert "p.toml:3: flows.main: there is no path from a to c" in planned.stderr
+    assert "hosts do not forward; a router joins two networks" in planned.stderr

@@ -69,12 +69,10 @@ def test_a_lab_has_ipv4_alone_unless_its_file_says_otherwise():
     assert all(route.network.version == 4 for n in without.nodes.values() for route in n.routes)
 
 
-def test_a_node_gets_addresses_neighbours_rules_and_routes_of_ipv6():
+def test_a_node_gets_addresses_rules_and_routes_of_ipv6():
     assert script.network(TOPOLOGY, TOPOLOGY.nodes["phone"], 6) == [
         "addr add fd62:656e:6368::1/64 dev mobile nodad",
         "addr add fd62:656e:6368:1::1/64 dev wireless nodad",
-        "neigh add fd62:656e:6368::2 lladdr 02:00:00:00:00:04 dev mobile nud permanent",
-        "neigh add fd62:656e:6368:1::2 lladdr 02:00:00:00:00:06 dev wireless nud permanent",
         "rule add from fd62:656e:6368::1 table 1001 priority 1001",
         "rule add oif mobile table 1001 priority 1001",
         "rule add from fd62:656e:6368:1::1 table 1002 priority 1002",

@@ -53,8 +53,6 @@ def test_a_host_with_two_interfaces_has_a_table_of_routes_for_each():
     assert script.network(TOPOLOGY, TOPOLOGY.nodes["phone"], 4) == [
         "addr add 10.0.0.1/24 dev wireless",
         "addr add 10.0.1.1/24 dev mobile",
-        "neigh add 10.0.0.2 lladdr 02:00:00:00:00:02 dev wireless nud permanent",
-        "neigh add 10.0.1.2 lladdr 02:00:00:00:00:06 dev mobile nud permanent",
         "rule add from 10.0.0.1 table 1001 priority 1001",
         "rule add oif wireless table 1001 priority 1001",
         "rule add from 10.0.1.1 table 1002 priority 1002",
@@ -68,6 +66,14 @@ def test_a_host_with_two_interfaces_has_a_table_of_routes_for_each():
         "route replace 10.0.1.0/24 dev mobile scope link table 1002 initcwnd 4",
         "route replace 10.0.0.0/24 dev mobile via 10.0.1.2 onlink table 1002 initcwnd 4",
         "route replace 10.0.2.0/24 dev mobile via 10.0.1.2 onlink table 1002 initcwnd 4",
+    ]
+
+
+def test_the_neighbours_of_a_host_are_all_on_its_segments():
+    found = script.neighbours(TOPOLOGY, TOPOLOGY.nodes["phone"])
+    assert [(device, other.ip, other.mac) for device, other in found] == [
+        ("wireless", "10.0.0.2", "02:00:00:00:00:02"),
+        ("mobile", "10.0.1.2", "02:00:00:00:00:06"),
     ]
 
 

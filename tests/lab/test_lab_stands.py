@@ -2,6 +2,7 @@
 
 import ctypes
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -14,9 +15,11 @@ from lab.lab_support import EMULATORS, topology, verified
 from waiting import wait_until
 
 from benchctl.errors import LabError, LabKilledError
+from benchctl.lab.build.devices import BuildError
 from benchctl.lab.capability import Launcher, examine, launcher, remedy
 from benchctl.lab.emulate.kernel import unpunctual
 from benchctl.lab.emulate.link import Change
+from benchctl.lab.keeper import _allow_files
 from benchctl.lab.lab import Lab, _KeeperProcess
 from benchctl.lab.topology.model import Emulator
 from benchctl.lab.verify.judgement import Promise
@@ -477,3 +480,60 @@ with socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(0x0800)) as
     assert len(found) == 30
     assert max(int(length) for length, _ in found) <= 1500
     assert {checksum for _, checksum in found} == {"0xffff"}
+
+
+@pytest.mark.parametrize("emulator", EMULATORS)
+def test_a_lab_of_ipv6_alone_has_addresses_of_ones_own_and_keeps_its_promises(emulator):
+    text = """
+ipv4 = false
+ipv6 = true
+[hosts]
+a = {}
+b = {}
+[routers]
+r = {}
+[links]
+one = { between = ["a", "r"], rate = "10Mbit", delay = "5ms", addresses = { a = "2001:db8::5/64" } }
+two = { between = ["r", "b"] }
+"""
+    with Lab.build(topology(text), emulator) as lab:
+        shown = run(lab, "a", "ip", "-br", "address", "show", "dev", "eth0").stdout.split()
+        assert shown[2:] == ["2001:db8::5/64"]
+        assert lab.nodes["a"].address == "2001:db8::5"
+        assert run(lab, "a", "ip", "-4", "route").stdout == ""
+        assert "PERMANENT" in run(lab, "a", "ip", "-6", "neigh").stdout
+        there = run(lab, "b", "ping", "-c", "1", "a")
+        assert "from a (2001:db8::5)" in there.stdout, there.stderr
+        assert [look.problem for look in verified(lab, ["one"])] == ["", ""]
+
+
+def test_no_address_has_to_be_resolved(lab):
+    for node in ("phone", "r", "web"):
+        entries = run(lab, node, "ip", "neigh").stdout.splitlines()
+        assert entries
+        assert all("PERMANENT" in entry for entry in entries), entries
+
+
+def test_islands_stand_side_by_side():
+    text = """
+[hosts]
+a = {}
+b = {}
+c = {}
+d = {}
+[links]
+one = { between = ["a", "b"] }
+two = { between = ["c", "d"] }
+"""
+    with Lab.build(topology(text)) as lab:
+        for source, goal, code in (("a", "b", 0), ("c", "d", 0), ("a", "c", 2)):
+            done = run(lab, source, "ping", "-c", "1", "-W", "1", goal)
+            assert done.returncode == code, done.stderr
+
+
+def test_a_lab_that_needs_more_files_than_there_may_be_says_how_many():
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    said = rf"needs {hard + 1:,} open files, and the limit is {hard:,}"
+    with pytest.raises(BuildError, match=said):
+        _allow_files(hard + 1)
+    assert resource.getrlimit(resource.RLIMIT_NOFILE) == (soft, hard)

@@ -9,6 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchctl.errors import ProfileError
+from benchctl.lab.topology.doubts import doubts
+from benchctl.lab.topology.expect import path
 from benchctl.lab.topology.model import Emulator, Kind, LinkSettings
 from benchctl.lab.topology.routing import Forwarding
 from benchctl.lab.topology.topology import build_topology, load_topology
@@ -187,17 +189,32 @@ def test_a_given_route_replaces_the_one_worked_out():
     ]  # fmt: skip
 
 
-def test_hosts_do_not_forward():
-    text = """
+ISLANDS = """
 [hosts]
 a = {}
 b = {}
 c = {}
+d = {}
+e = {}
 [links]
 one = { between = ["a", "b"] }
 two = { between = ["b", "c"] }
+three = { between = ["d", "e"] }
 """
-    assert refusal(text).message == "lab.toml:3: hosts.a: there is no path from a to c"
+
+
+@pytest.mark.parametrize(
+    ("pair", "joined"),
+    [("a b", True), ("b c", True), ("a c", False), ("d e", True), ("a d", False), ("e c", False)],
+)
+def test_hosts_do_not_forward_and_islands_are_apart(pair, joined):
+    source, goal = pair.split()
+    topology = build(ISLANDS)
+    if joined:
+        assert len(path(topology, source, goal).there) == 1
+        return
+    with pytest.raises(LookupError, match=f"there is no path from {source} to {goal}"):
+        path(topology, source, goal)
 
 
 def test_settings_replace_values_by_their_dotted_names():
@@ -426,7 +443,53 @@ def test_a_topology_is_read_in_work_that_grows_with_its_hosts(routers):
     assert (many - some) / 40 < 1.5 * (some - few) / 20
 
 
-def test_a_large_lab_names_a_pair_without_a_path_as_a_small_one_does():
-    text = TWO_HOSTS.replace("h2 = {}", "h2 = {}\nh3 = {}\nh4 = {}")
-    links = '\nside = { between = ["h3", "h4"] }\n'
-    assert "there is no path from h1 to h3" in str(refusal(text + links))
+def test_given_routes_that_leave_one_of_many_hosts_without_a_path_are_refused():
+    hosts = "".join(f"h{number} = {{}}\n" for number in range(1, 9))
+    text = f"""[hosts]
+{hosts}[switches]
+s = {{}}
+[routers]
+r = {{ routes = [{{ to = "h8", via = "q" }}] }}
+q = {{}}
+[links]
+far = {{ between = ["h1", "r"] }}
+near = {{ between = ["r", "s"] }}
+side = {{ between = ["r", "q"] }}
+"""
+    text += "".join(f'l{n} = {{ between = ["h{n}", "s"] }}\n' for n in range(2, 9))
+    assert "there is no path from h1 to h8" in str(refusal(text))
+
+
+def test_a_segment_of_a_thousand_hosts_has_a_subnet_that_holds_them():
+    hosts = "".join(f"[hosts.h{number}]\n" for number in range(1000))
+    links = "".join(f'[links.l{n}]\nbetween = ["h{n}", "s"]\n' for n in range(1000))
+    topology = build(f"{hosts}[hosts.x]\n[hosts.y]\n[switches.s]\n{links}"
+                     '[links.side]\nbetween = ["x", "y"]\n')  # fmt: skip
+    many = {topology.interfaces(f"h{number}")[0].address for number in range(1000)}
+    assert len({one.ip for one in many}) == 1000
+    (network,) = {one.network for one in many}
+    assert network.prefixlen == 22
+    assert not network.overlaps(topology.interfaces("x")[0].address.network)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('rate = "1kbit"', "link core: at 1.00 kbit/s a full frame takes 12.1 s"),
+        ('rate = "10Mbit", delay = "400s"', "link core: a delay of 6 min 40 s, one way"),
+        (
+            'rate = "100kbit"',
+            "link core: at 100 kbit/s a queue of 1,000 full frames takes 2 min 01 s",
+        ),
+        ('rate = "9600bit", queue = 20, delay = "600ms"', None),
+    ],
+)  # fmt: skip
+def test_values_that_are_hardly_meant_are_doubted_once(text, said):
+    values = 'rate = "10Mbit", delay = "5ms", queue = 20'
+    found = list(doubts(build(TWO_HOSTS.replace(values, text))))
+    assert found == ([said] if said else [])
+
+
+@pytest.mark.parametrize("name", sorted(LABS.glob("*.toml")), ids=lambda path: path.stem)
+def test_no_lab_that_comes_with_benchctl_is_doubted(name):
+    assert list(doubts(load_topology(name))) == []

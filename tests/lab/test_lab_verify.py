@@ -14,7 +14,7 @@ from benchctl.lab.lab import Lab
 from benchctl.lab.topology.legs import pairs_of
 from benchctl.lab.verify import verify as verify_module
 from benchctl.lab.verify.judgement import Promise, PromiseVerdict, judge_rate, look_at
-from benchctl.lab.verify.verify import together, verify
+from benchctl.lab.verify.verify import Together, fail_on_a_path, together, verify
 
 pytestmark = pytest.mark.netns
 
@@ -140,6 +140,28 @@ def test_links_that_carry_less_together_are_refused_with_both_figures(lab, disob
     # It is less than 8 on a machine that stands still.
     said = r"link near, a to r: carries only [1-8]\.\d+ Mbit/s of 20\.0 Mbit/s while far is busy"
     assert re.match(said, found[0].problem)
+
+
+def test_only_links_that_one_flow_may_use_together_fail_together(lab, disobeying):
+    hops = [hop for look in verify(lab, ["near", "far"]) for hop in look.leg.hops]
+    disobeying(lambda c: replace(c, rate_bps=c.rate_bps * 0.4))
+    found, _ = together(lab, {hop: hop.settings.rate_bps for hop in hops})
+    again = fail_on_a_path(lab, found)
+    assert {one.leg.links for one in again} == {("near",), ("far",)}
+    assert all(one.problem for one in again)
+
+
+def test_links_of_two_islands_are_used_by_no_flow_together(monkeypatch):
+    text = TEXT.replace('near = { between = ["a", "r"]', 'near = { between = ["a", "c"]')
+    text = text.replace("b = {}", "b = {}\nc = {}\nd = {}").replace('["r", "b"]', '["d", "b"]')
+    text = text.replace("[routers]\nr = {}\n", "")
+    with Lab.build(topology(text)) as lab:
+        looks = verify(lab, ["near", "far"])
+        slow = [
+            Together(look.leg, (looks[0].leg,), look.leg.rate_bps, 1e6) for look in looks
+        ]  # fmt: skip
+        assert all(one.problem for one in slow)
+        assert fail_on_a_path(lab, slow) == []
 
 
 def test_a_probe_that_fails_gives_the_last_words_of_a_lab_that_fell():

@@ -104,10 +104,11 @@ def show(
     if hosts:
         _print_pairs(lab, _named(lab, hosts))
         return
+    _print_doubts(lab)
     print(visible(f"{lab.name}{f': {lab.title}' if lab.title else ''}"), end="\n\n")
     rows: list[tuple[str, ...]] = []
     for node in lab.nodes.values():
-        ends = [end for end in lab.interfaces(node.name) if end.address]
+        ends = [end for end in lab.interfaces(node.name) if end.has_address]
         first, *others = (
             ", ".join(f"{end.label or end.device} {end.at(version).ip}" for end in ends)
             for version in lab.ip_versions
@@ -146,6 +147,13 @@ def show(
         print(f"values of pairs of hosts: benchctl lab show {topology} {first} {second}")
 
 
+def _print_doubts(lab: Topology) -> None:
+    from benchctl.lab.topology.doubts import doubts
+
+    for doubt in doubts(lab):
+        print(f"benchctl: warning: {doubt}", file=sys.stderr)
+
+
 def _named(lab: Topology, hosts: Sequence[str]) -> list[tuple[str, str]]:
     """Return the pairs of some hosts in both directions; of one, its pairs with all others."""
     from benchctl.errors import UsageError, nearest
@@ -178,7 +186,11 @@ def _values(lab: Topology, pairs: Sequence[tuple[str, str]], version: int) -> li
 
     rows: list[tuple[str, ...]] = []
     for source, target in pairs:
-        way = path(lab, source, target, None, version)
+        try:
+            way = path(lab, source, target, None, version)
+        except LookupError:
+            rows.append((source, target, "no path", "-", "-", "-"))
+            continue
         limited = way.tcp_bps() != float("inf")
         rows.append(
             (
@@ -402,11 +414,11 @@ def check(
     """Measure each link, and all of them at once.
 
     Delay, jitter, loss, queue, rate, order and changes of settings, in each direction. Exits with
-    code 1 if a link does not keep a promise.
+    code 1 if a link does not keep a promise, by itself or while the others of a path are busy.
     """
     from benchctl.errors import LabError
     from benchctl.lab.topology.model import Emulator
-    from benchctl.lab.verify.verify import ceiling_bps, together, verify
+    from benchctl.lab.verify.verify import ceiling_bps, fail_on_a_path, together, verify
     from benchctl.report.pivot import align
     from benchctl.units import format_rate
 
@@ -414,6 +426,7 @@ def check(
         looks = verify(lab, lab.topology.links)
         loads = {hop: hop.settings.rate_bps for look in looks for hop in look.leg.hops}
         busy, _ = together(lab, loads)
+        on_a_path = fail_on_a_path(lab, busy)
         used = lab.emulator
     at_once = {one.leg: format_rate(one.carried_bps) for one in busy}
     rows = [row for look in looks for row in _rows(look, at_once.get(look.leg, "-"))]
@@ -429,7 +442,9 @@ def check(
             most = error.message
         whose = ", this lab's" if one_of_them is used else ""
         print(f"emulator {one_of_them}{whose}: {most}")
+    _print_doubts(lab.topology)
     problems = [look.problem for look in looks if look.problem]
+    problems += [one.problem for one in on_a_path]
     for problem in problems:
         print(f"benchctl: {problem}", file=sys.stderr)
     sys.exit(1 if problems else 0)

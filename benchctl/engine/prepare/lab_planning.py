@@ -18,7 +18,7 @@ from benchctl.profile.load import Document
 from benchctl.profile.model import LabTable
 from benchctl.profile.values import is_address
 from benchctl.run.planned import DeclaredNetwork, Search
-from benchctl.toml.source import TomlSource, read_toml
+from benchctl.toml.source import Key, TomlSource, read_toml
 
 
 def read_topology(document: Document, lab: LabTable) -> tuple[Topology, TomlSource]:
@@ -56,7 +56,7 @@ def _check_lab(
     for flow in plan.routes:
         peer = outside.peers.get(flow.to)
         if peer is not None and peer.host not in names and not is_address(peer.host):
-            where = ("servers", flow.to, "host")
+            where: Key = ("servers", flow.to, "host")
             what = f'the lab has no host "{peer.host}", and no way out'
             raise plan.document.error(where, what, f"make it an alias of one; {hint}")
     for flow in plan.routes:
@@ -64,11 +64,12 @@ def _check_lab(
             try:
                 path(topology, *ends, flow.interface)
             except LookupError as error:
-                where = ("flows", flow.name, "interface")
-                raise plan.document.error(where, str(error)) from None
+                where = ("flows", flow.name, *(["interface"] if flow.interface else []))
+                hint = "hosts do not forward; a router joins two networks"
+                raise plan.document.error(where, str(error), hint) from None
     # An axis may set an invalid value of the lab.
     labs = [build_topology(source, settings) for settings in plan.labs]
-    if 6 in plan.ip_versions and not all(6 in lab.ip_versions for lab in labs):
+    if not all(plan.ip_versions <= {*lab.ip_versions} for lab in labs):
         _check_versions(plan, source)
     lab = plan.document.model.lab
     for index, change in enumerate(lab.changes if lab else ()):
@@ -80,15 +81,16 @@ def _check_lab(
 
 
 def _check_versions(plan: Plan, source: TomlSource) -> None:
-    """Raise ProfileError for a flow over IPv6 at a point whose lab has none."""
+    """Raise ProfileError for a flow over an IP version that the lab of its point has not."""
     for index in range(len(plan)):
         trial = plan.trial(index)
         versions = build_topology(source, trial.plan.lab).ip_versions
         for flow in trial.flows:
             if flow.demand.ip_version not in (None, *versions):
+                wanted = f"ipv{flow.demand.ip_version}"
                 raise plan.document.error(
-                    ("flows", flow.plan.name), "the lab has no IPv6",
-                    f"set ipv6 = true in {source.path.name}, or use --set lab.ipv6=true",
+                    ("flows", flow.plan.name), f"the lab has no IPv{flow.demand.ip_version}",
+                    f"set {wanted} = true in {source.path.name}, or use --set lab.{wanted}=true",
                 )  # fmt: skip
 
 

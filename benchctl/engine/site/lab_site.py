@@ -22,6 +22,7 @@ from benchctl.hosts.sent.facts import sysctls
 from benchctl.lab.emulate.link import Change
 from benchctl.lab.emulate.messages import DirectionCounters
 from benchctl.lab.lab import Lab
+from benchctl.lab.topology.doubts import doubts
 from benchctl.lab.topology.expect import KernelBuffers
 from benchctl.lab.topology.model import Emulator, LinkSettings, Topology
 from benchctl.lab.topology.segments import Hop
@@ -184,8 +185,11 @@ class LabSite(Site):
             except LabKilledError as error:
                 self._killed = error.message
                 raise
-        if self._wishes is None and not self._verifies:
-            self._note(_emulated(lab))
+        if self._wishes is None:
+            for doubt in doubts(lab.topology):
+                self._note(doubt)
+            if not self._verifies:
+                self._note(_emulated(lab))
         self._wishes = trial.plan.lab
         return lab
 

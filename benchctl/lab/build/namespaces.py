@@ -16,7 +16,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from benchctl.lab.build import script, ssh
-from benchctl.lab.build.devices import BuildError, await_running, run_ip, set_offloads
+from benchctl.lab.build.devices import (
+    BuildError,
+    add_neighbours,
+    await_running,
+    run_ip,
+    set_offloads,
+)
 from benchctl.lab.syscalls import (
     MS_BIND,
     MS_NODEV,
@@ -105,9 +111,10 @@ class Namespaces:
             if node.kind is Kind.SWITCH:
                 run_ip(lines)
                 continue
-            run_ip(lines + script.network(self._topology, node, 4))
-            if 6 in self._topology.ip_versions:
-                run_ip(script.network(self._topology, node, 6), 6)
+            for version in self._topology.ip_versions:
+                run_ip(lines + script.network(self._topology, node, version), version)
+                lines = []
+                add_neighbours(script.neighbours(self._topology, node), version)
         for name in self._topology.nodes:
             enter_network(self.descriptors[name])
             await_running([end.device for end in self._topology.interfaces(name)])

@@ -7,7 +7,7 @@ the path of its namespace (ip-link(8): ``netns`` takes a name or a path).
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import count
 
 from benchctl.lab.topology.model import Interface, Kind, Node, Topology
@@ -68,7 +68,7 @@ def node(node: Node, ends: Sequence[Interface]) -> list[str]:
 
 
 def network(topology: Topology, node: Node, version: int) -> list[str]:
-    """Configure a host or router whose devices are up: addresses, neighbours, routes.
+    """Configure a host or router whose devices are up: addresses and routes.
 
     The lines are for ``ip -4`` or ``ip -6``, by the IP version.
     """
@@ -77,16 +77,6 @@ def network(topology: Topology, node: Node, version: int) -> list[str]:
     checked = " nodad" if version == 6 else ""
     for end in topology.interfaces(node.name):
         lines.append(f"addr add {end.at(version)} dev {end.device}{checked}")
-    for link in topology.links_of(node.name):
-        for direction, end in enumerate(link.ends):
-            if end.node == node.name:
-                # Permanent entries: no frame is spent, or lost, on address resolution.
-                lines += [
-                    f"neigh add {other.at(version).ip} lladdr {other.mac} dev {end.device} "
-                    "nud permanent"
-                    for way in onward(topology, Hop(link, direction))
-                    for other in (way[-1].end,)
-                ]
     for table, end in interface_tables(topology, node):
         lines.append(f"rule add from {end.at(version).ip} table {table} priority {table}")
         lines.append(f"rule add oif {end.device} table {table} priority {table}")
@@ -103,6 +93,15 @@ def network(topology: Topology, node: Node, version: int) -> list[str]:
         # The kernel has added the route to a device's own network already.
         lines.append(f"route replace {route.network} dev {route.device} {way}{where}{window}")
     return lines
+
+
+def neighbours(topology: Topology, node: Node) -> Iterator[tuple[str, Interface]]:
+    """Yield the devices of a node, each with the interfaces of others on its segment."""
+    for link in topology.links_of(node.name):
+        for direction, end in enumerate(link.ends):
+            if end.node == node.name:
+                for way in onward(topology, Hop(link, direction)):
+                    yield end.device, way[-1].end
 
 
 def hosts_file(topology: Topology) -> str:

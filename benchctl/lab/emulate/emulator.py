@@ -54,10 +54,10 @@ class _Forwarder:
     """One direction of a link: frames arrive at one device and leave by another."""
 
     def __init__(
-        self, settings: LinkSettings, seed: str, devices: tuple[str, str], mtu: int
+        self, settings: LinkSettings, seed: str, devices: tuple[str, str], mtu: int, rings: int = 1
     ) -> None:
         self.way: OneWay[bytes] = OneWay(settings, seed)
-        self.source = Ring(devices[0], mtu)
+        self.source = Ring(devices[0], mtu, rings)
         self._send = Outlet(devices[1]).send
         self.crowded = False
         """Whether the last look found several frames due."""
@@ -120,16 +120,23 @@ class _Forwarder:
 
 
 def run_direction(
-    settings: LinkSettings, seed: str, devices: tuple[str, str], mtu: int, control: Connection
+    settings: LinkSettings,
+    seed: str,
+    devices: tuple[str, str],
+    mtu: int,
+    control: Connection,
+    rings: int,
 ) -> None:
     """Emulate one direction of a link, between two devices, until ``control`` is closed.
+
+    It is one of ``rings`` in the lab.
 
     Sends None once ready and after each `Change` that it receives, and its counters for a None.
     """
     # 50 us by default, which would delay every frame.
     set_timer_slack(1)
     hurry()
-    direction = _Forwarder(settings, seed, devices, mtu)
+    direction = _Forwarder(settings, seed, devices, mtu, rings)
     send(control, None)
     # No cycles are created here, and a collection would stop the link for milliseconds.
     gc.disable()

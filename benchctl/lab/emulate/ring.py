@@ -28,6 +28,10 @@ _OVERHEAD_BYTES = 96
 _BLOCK_BYTES = 1 << 16
 # 25 ms of full frames at 1 Gbit/s, in 4 MiB: longer than the process waits for a processor.
 _FRAMES = 2048
+# All links of a lab share the processors, so the more they are, the fewer frames each passes. The
+# kernel zeroes this memory, of which 1.6 GB take 2 s.
+_LAB_BYTES = 1 << 28
+_LEAST_FRAMES = 128
 
 # Reading a clock takes less than a microsecond; a turn of another process takes milliseconds.
 _BRIEF_NS = 50_000
@@ -44,20 +48,22 @@ class Outlet:
 
 
 class Ring:
-    """Frames that arrive at a network device of this namespace."""
+    """Frames that arrive at a network device of this namespace, one of ``rings`` in a lab."""
 
-    def __init__(self, device: str, mtu: int) -> None:
+    def __init__(self, device: str, mtu: int, rings: int = 1) -> None:
         self.dropped = 0
         self._frame_bytes = 1 << (mtu + _OVERHEAD_BYTES - 1).bit_length()
         block_bytes = max(_BLOCK_BYTES, self._frame_bytes)
-        self._size = _FRAMES * self._frame_bytes
+        share = 1 << (_LAB_BYTES // rings // self._frame_bytes).bit_length() >> 1
+        frames = min(_FRAMES, max(_LEAST_FRAMES, share))
+        self._size = frames * self._frame_bytes
         self._offset = 0
         # No protocol yet: frames must not arrive before the ring exists.
         self._socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
         self._socket.setsockopt(_SOL_PACKET, _PACKET_VERSION, _TPACKET_V2)
         self._socket.setsockopt(_SOL_PACKET, _PACKET_IGNORE_OUTGOING, 1)
         request = struct.pack(
-            "=IIII", block_bytes, self._size // block_bytes, self._frame_bytes, _FRAMES
+            "=IIII", block_bytes, self._size // block_bytes, self._frame_bytes, frames
         )
         self._socket.setsockopt(_SOL_PACKET, _PACKET_RX_RING, request)
         self._memory = mmap.mmap(self._socket.fileno(), self._size)

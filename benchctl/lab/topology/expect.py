@@ -267,15 +267,18 @@ def path(
     source: str,
     goal: str,
     interface: str | None = None,
-    ip_version: int = 4,
+    ip_version: int | None = None,
 ) -> NetworkPath:
     """Return the path from one host to another, at the address by which the lab knows the goal.
+
+    Over IPv4, unless the lab has IPv6 only or ``ip_version`` says otherwise.
 
     ``interface`` is the label or device of the source's interface that is bound, if any. Raises
     LookupError when the source has none of this name, or the two do not reach each other by it.
     """
     out = None if interface is None else _interface(topology, source, interface)
     target = topology.interfaces(goal)[0]
+    ip_version = ip_version or topology.ip_versions[0]
     forwarding = Forwarding(topology, ip_version)
     there = forwarding.walk(source, target, out)
     back = forwarding.walk(goal, there[0].start, target) if there else None

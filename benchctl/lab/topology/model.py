@@ -67,8 +67,8 @@ class LinkSettings:
 class Interface:
     """One end of a link: the network device ``device`` of ``node``.
 
-    ``label`` is the name in the file (wired, wireless), or empty. ``address`` is None at a switch,
-    ``address6`` also in a lab without IPv6.
+    ``label`` is the name in the file (wired, wireless), or empty. ``address`` and ``address6`` are
+    None at a switch, and in a lab without that IP version.
     """
 
     node: str
@@ -79,9 +79,19 @@ class Interface:
     address6: IPv6Interface | None = None
 
     @property
+    def has_address(self) -> bool:
+        """Whether it is not a switch's port."""
+        return bool(self.address or self.address6)
+
+    @property
+    def ip_version(self) -> int:
+        """IPv4, unless the lab has IPv6 only."""
+        return 4 if self.address else 6
+
+    @property
     def ip(self) -> str:
-        """The IPv4 address as text, without its prefix length."""
-        return str(self.at(4).ip)
+        """The address of that version as text, without its prefix length."""
+        return str(self.at(self.ip_version).ip)
 
     def at(self, ip_version: int) -> IPv4Interface | IPv6Interface:
         """Return the address of an IP version that the lab has."""
@@ -178,12 +188,14 @@ class Topology:
         """Return the interfaces of a node, in the order of the links."""
         return [end for link in self.links_of(node) for end in link.ends if end.node == node]
 
-    def known_at(self, node: str, ip_version: int = 4) -> str:
+    def known_at(self, node: str, ip_version: int | None = None) -> str:
         """Return the address by which others know a node: that of its first interface.
 
-        Empty for a switch, and in an IP version that the lab does not have.
+        Of IPv4, unless the lab has IPv6 only. Empty for a switch, and in an IP version that the lab
+        does not have.
         """
-        ends = [end for end in self.interfaces(node) if end.address]
+        ip_version = ip_version or self.ip_versions[0]
+        ends = [end for end in self.interfaces(node) if end.has_address]
         known = ends and ip_version in self.ip_versions
         return str(ends[0].at(ip_version).ip) if known else ""
 

@@ -70,7 +70,7 @@ class Forwarding:
         for link in topology.links.values():
             for end in link.ends:
                 devices[end.node, end.device] = end
-                if end.address:
+                if end.has_address:
                     self._at[self._number(end)] = end
                     self._add(end.node, 0, end.at(ip_version).network, end, None)
         for name, node in topology.nodes.items():
@@ -186,10 +186,10 @@ def _routes(
     routes: dict[IPv4Network | IPv6Network, Route] = {}
     for out in outs:
         # The kernel adds this one to the main table by itself; a window there needs a new one.
-        if out.address and (table or node.initcwnd):
+        if out.has_address and (table or node.initcwnd):
             network = out.at(version).network
             routes.setdefault(network, Route(network, out.device, None, node.initcwnd, table))
-    own = {out.at(version).network for out in outs if out.address}
+    own = {out.at(version).network for out in outs if out.has_address}
     order = count()
     # Hops, delay, order of discovery; the router reached, and the first hop to it.
     heap: list[tuple[int, float, int, str, _Edge]] = []

@@ -6,7 +6,7 @@ address for one interface, a path between every pair) is checked by `topology`.
 
 from __future__ import annotations
 
-from ipaddress import IPv4Interface
+from ipaddress import IPv4Interface, IPv6Interface
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
@@ -36,6 +36,24 @@ def _two(nodes: list[str]) -> list[str]:
     return nodes
 
 
+def _listed(value: Any) -> Any:
+    return [value] if isinstance(value, str) else value
+
+
+def _one_each(addresses: list[IPv4Interface | IPv6Interface]) -> Any:
+    if len({address.version for address in addresses}) < len(addresses):
+        raise ValueError("give one address of each IP version at most")
+    return addresses
+
+
+Addresses = Annotated[
+    list[
+        Annotated[IPv4Interface, Field(strict=False)]
+        | Annotated[IPv6Interface, Field(strict=False)]
+    ],
+    BeforeValidator(_listed, json_schema_input_type=str | list[str]),
+    AfterValidator(_one_each),
+]
 LinkRate = Annotated[Rate, BeforeValidator(_not_negative), AfterValidator(_not_zero)]
 Delay = Annotated[Duration, BeforeValidator(_not_negative)]
 # RFC 6928 lets a host start with 10 segments; Linux takes up to 65535 in this metric's 16 bits.
@@ -69,9 +87,10 @@ class LinkTable(DirectionTable):
     toward: dict[str, DirectionTable] = Field(
         {}, description="settings that differ in the direction toward a node"
     )
-    addresses: dict[str, Annotated[IPv4Interface, Field(strict=False)]] = Field(
+    addresses: dict[str, Addresses] = Field(
         {},
-        description='address of each node, such as "10.0.0.1/24"; default: assigned automatically',
+        description='address of each node, such as "10.0.0.1/24", or a list of one of IPv4 and one '
+        "of IPv6; default: assigned automatically",
     )
 
 
@@ -151,7 +170,8 @@ class TopologyFile(TomlTable):
         None, description="host that `local` means in profiles; default: the first"
     )
     seed: int = Field(1, ge=0, description="seed of loss and jitter")
-    ipv6: bool = Field(False, description="whether nodes have IPv6 addresses beside those of IPv4")
+    ipv4: bool = Field(True, description="whether nodes have IPv4 addresses")
+    ipv6: bool = Field(False, description="whether nodes have IPv6 addresses")
     sysctl: dict[str, _Scalar] = Field({}, description="kernel settings of every host and router")
     hosts: dict[str, TopologyHostTable] = Field(
         min_length=1, description="hosts, which run commands"

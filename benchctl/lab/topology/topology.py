@@ -8,13 +8,14 @@ from dataclasses import replace
 from functools import partial
 from ipaddress import (
     IPv4Address,
+    IPv4Interface,
     IPv4Network,
     IPv6Address,
+    IPv6Interface,
     IPv6Network,
     ip_address,
     ip_network,
 )
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -113,7 +114,7 @@ class _Builder:
             title=self._tables.title,
             emulator=self._tables.emulator,
             seed=self._tables.seed,
-            ip_versions=(4, 6) if self._tables.ipv6 else (4,),
+            ip_versions=self._ip_versions(),
             path=self._source.path,
         )
         try:
@@ -123,9 +124,22 @@ class _Builder:
             raise self._source.error(key, "closes a loop of switches", "remove one link") from None
         except AddressError as error:
             raise self._source.error(self._address_key(topology, error.end), str(error)) from None
-        topology = route(self._with_given_routes(topology))
-        self._check_paths(topology)
-        return topology
+        routed = route(self._with_given_routes(topology))
+        self._check_paths(topology, routed)
+        return routed
+
+    def _ip_versions(self) -> tuple[int, ...]:
+        has = {4: self._tables.ipv4, 6: self._tables.ipv6}
+        if not any(has.values()):
+            raise self._source.error(("ipv4",), "the lab has no IP version", "set ipv6 = true")
+        for name, table in self._tables.links.items():
+            for node, addresses in table.addresses.items():
+                for address in addresses:
+                    if not has[address.version]:
+                        key = ("links", name, "addresses", node)
+                        hint = f"set ipv{address.version} = true"
+                        raise self._source.error(key, f"this lab has no IPv{address.version}", hint)
+        return tuple(version for version, there in has.items() if there)
 
     def _named(self) -> Iterable[tuple[str, Key, RouterTable | SwitchTable]]:
         """Return every node's name, key and table, once its name is valid."""
@@ -218,10 +232,12 @@ class _Builder:
         self._count += 1
         # Locally administered (IEEE 802, bit 1 of the first octet), and the same in every run.
         mac = "02:00:00:" + self._count.to_bytes(3).hex(":")
-        address = table.addresses.get(node)
-        if address and self._elements[node][0][0] == "switches":
+        given = table.addresses.get(node, ())
+        if given and self._elements[node][0][0] == "switches":
             raise self._source.error((*key, "addresses", node), "a switch has no address")
-        return Interface(node, device, mac, label, address)
+        address = next((one for one in given if isinstance(one, IPv4Interface)), None)
+        address6 = next((one for one in given if isinstance(one, IPv6Interface)), None)
+        return Interface(node, device, mac, label, address, address6)
 
     def _settings(self, key: Key, table: LinkTable, toward: str) -> LinkSettings:
         """Return the settings of the direction toward a node."""
@@ -254,7 +270,7 @@ class _Builder:
             for other in link.ends
             if (other.node, other.device) == (end.node, end.device)
         )
-        return ("links", link, "addresses", end.node) if end.address else ("links", link)
+        return ("links", link, "addresses", end.node) if end.has_address else ("links", link)
 
     def _with_given_routes(self, topology: Topology) -> Topology:
         nodes = {}
@@ -309,7 +325,7 @@ class _Builder:
         if given.to == "default":
             return [ip_network("::/0" if version == 6 else "0.0.0.0/0") for version in versions]
         if given.to in topology.nodes:
-            ends = [end for end in topology.interfaces(given.to) if end.address]
+            ends = [end for end in topology.interfaces(given.to) if end.has_address]
             return [ip_network(end.at(version).ip) for version in versions for end in ends]
         try:
             network = ip_network(given.to)
@@ -320,26 +336,31 @@ class _Builder:
                 hint or 'write a network as "10.0.3.0/24"',
             ) from None  # fmt: skip
         if network.version not in versions:
-            raise self._source.error((*key, "to"), "this lab has no IPv6", "set ipv6 = true")
+            version = network.version
+            hint = f"set ipv{version} = true"
+            raise self._source.error((*key, "to"), f"this lab has no IPv{version}", hint)
         return [network]
 
-    def _check_paths(self, topology: Topology) -> None:
+    def _check_paths(self, topology: Topology, routed: Topology) -> None:
+        """Check that each host has a link, and that given routes leave no pair without a path."""
         for name in topology.hosts:
             if len(topology.nodes) > 1 and not topology.interfaces(name):
                 raise self._source.error(("hosts", name), "no link leads to it")
-        if len(topology.hosts) < 2:
+        if not any(table.routes for table in (*self._tables.hosts.values(),
+                                              *self._tables.routers.values())):  # fmt: skip
             return
+        computed = route(topology)
         for version in topology.ip_versions:
-            forwarding = Forwarding(topology, version)
-            groups = forwarding.alike(topology.interfaces(name)[0] for name in topology.hosts)
+            may, does = Forwarding(computed, version), Forwarding(routed, version)
+            groups = does.alike(topology.interfaces(name)[0] for name in topology.hosts)
             # Two of each group: who reaches the first reaches all, and it reaches what the second
             # shows.
-            reaching = {goal.node: forwarding.reaching(goal) for one in groups for goal in one[:2]}
-            for start, goal in product(topology.hosts, reaching):
-                if start not in reaching[goal]:
+            for goal in (goal for one in groups for goal in one[:2]):
+                lost = may.reaching(goal) - does.reaching(goal)
+                for start in (name for name in topology.hosts if name in lost):
                     raise self._source.error(
-                        ("hosts", start), f"there is no path from {start} to {goal}",
-                        "join them with links and routers; hosts do not forward",
+                        ("hosts", start), f"there is no path from {start} to {goal.node}",
+                        "the given routes lead elsewhere, or in a circle",
                     )  # fmt: skip
 
 

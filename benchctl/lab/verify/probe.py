@@ -46,6 +46,10 @@ _WINDOW_BYTES = (4 * 1500, 1 << 20)
 _CHUNK = b"\0" * (1 << 17)
 
 
+def _family(address: str) -> int:
+    return socket.AF_INET6 if ":" in address else socket.AF_INET
+
+
 class _Datagrams:
     """Numbered datagrams, sent and received on one socket."""
 
@@ -76,7 +80,7 @@ class _Datagrams:
         sent_ns: list[int] = []
         rest = bytes(size - _DATAGRAM.size)
         end_s = time.monotonic() + most_s
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        with socket.socket(_family(to), socket.SOCK_DGRAM) as sock:
             sock.connect((to, port))
             while len(sent_ns) < count and (now_s := time.monotonic()) < end_s:
                 data = _DATAGRAM.pack(mark, len(sent_ns)) + rest
@@ -164,8 +168,8 @@ def main() -> None:
     """Serve requests until stdin closes."""
     address = sys.argv[1]
     with (
-        socket.create_server((address, 0)) as server,
-        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock,
+        socket.create_server((address, 0), family=_family(address)) as server,
+        socket.socket(_family(address), socket.SOCK_DGRAM) as sock,
     ):
         sock.bind((address, 0))
         datagrams = _Datagrams(sock)

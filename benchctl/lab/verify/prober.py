@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import select
 import subprocess
 import sys
 import tempfile
 import time
+from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any
 
@@ -81,7 +81,7 @@ class Prober:
         end_s = time.monotonic() + _PATIENCE_S
         while b"\n" not in self._said:
             wait_s = end_s - time.monotonic()
-            if wait_s < 0 or not select.select([self._process.stdout], [], [], wait_s)[0]:
+            if wait_s < 0 or not wait([self._process.stdout.fileno()], wait_s):
                 raise self._failure(f"no answer within {_PATIENCE_S:.0f} s")
             data = os.read(self._process.stdout.fileno(), 1 << 20)
             if not data:

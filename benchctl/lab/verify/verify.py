@@ -17,9 +17,10 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, replace
+from itertools import permutations
 
 from benchctl.lab.emulate.link import Change
 from benchctl.lab.lab import Lab
@@ -36,6 +37,7 @@ from benchctl.lab.topology.model import (
     Node,
     Topology,
 )
+from benchctl.lab.topology.routing import Forwarding
 from benchctl.lab.topology.segments import Hop
 from benchctl.lab.verify.judgement import (
     RATE_TOLERANCE,
@@ -60,8 +62,10 @@ _MOST_LOOKS = 9
 # Load of a link without a rate: more than any emulator carries.
 _EVERYTHING_BPS = 1e10
 _HEADERS_BYTES = ETHERNET_HEADER_BYTES + UDP_HEADER_BYTES
-# A mark and a number.
-_LEAST_BYTES = _HEADERS_BYTES + 8
+# IPv6's header beyond that of IPv4 (RFC 8200, 3).
+_MORE_BYTES = {4: 0, 6: 20}
+# Of a datagram: a mark and a number.
+_LEAST_PAYLOAD_BYTES = 8
 # A link is shown to have its rate by frames that it sends in this time, but by no fewer than these.
 _FEW_FRAMES = 5
 _FEW_S = 0.3
@@ -165,6 +169,31 @@ def together(lab: Lab, loads: Mapping[Hop, float]) -> tuple[list[Together], list
     return found, counted
 
 
+def fail_on_a_path(lab: Lab, found: Iterable[Together]) -> list[Together]:
+    """Return which of the failed links fail also if only those of one path are busy.
+
+    One flow may use all of a path, while a trial may never load all links. Measures them again.
+    Raises LabError.
+    """
+    failed: list[Together] = []
+    for one in found:
+        hops = _path_over(lab.topology, one.leg.hops) if one.problem else ()
+        again, _ = together(lab, {hop: hop.settings.rate_bps for hop in hops})
+        failed += [each for each in again if each.problem]
+    return list({(each.leg, each.others): each for each in failed}.values())
+
+
+def _path_over(topology: Topology, hops: Sequence[Hop]) -> tuple[Hop, ...]:
+    """Return the emulated links of a path that leads over some of them; empty without another."""
+    forwarding = Forwarding(topology, topology.ip_versions[0])
+    for source, goal in permutations(topology.hosts, 2):
+        path = forwarding.walk(source, topology.interfaces(goal)[0]) or ()
+        emulated = tuple(hop for hop in path if not hop.link.ideal)
+        if set(hops) <= {*emulated} and len(emulated) > len(hops):
+            return emulated
+    return ()
+
+
 def ceiling_bps(emulator: Emulator | None = None) -> float:
     """Return the maximum rate of one emulated link on this machine, in bits/s of Ethernet frames.
 
@@ -249,10 +278,10 @@ def _burst(leg: LinkPath, probers: _Probers) -> list[PromiseFinding]:
     slowest = min((hop.settings for hop in changed.hops), key=lambda one: one.rate_bps)
     rate_bps, queue = slowest.rate_bps, slowest.queue_packets
     if math.isinf(rate_bps):
-        frames, size, gap_s = _BURST_LEAST, _LEAST_BYTES, _BURST_GAP_S
+        frames, size, gap_s = _BURST_LEAST, _least_bytes(leg), _BURST_GAP_S
     else:
         drained = int(rate_bps * _BURST_S / 8 / (queue + 1))
-        fast_enough = max(_LEAST_BYTES, math.ceil(rate_bps * _BURST_SENDING_S / 8))
+        fast_enough = max(_least_bytes(leg), math.ceil(rate_bps * _BURST_SENDING_S / 8))
         size = min(max(drained, fast_enough), leg.frame_bytes)
         in_time = max(2, int(rate_bps * _BURST_S / 8 / size))
         frames = min(2 * (queue + 1) + _BURST_LEAST, _BURST_MOST)
@@ -262,7 +291,7 @@ def _burst(leg: LinkPath, probers: _Probers) -> list[PromiseFinding]:
     source, target = probers[leg.source], probers[leg.target]
     mark = next(_marks)
     sent_ns = [] if _too_slow(leg) else source.ask(
-        "send", **target.udp, mark=mark, count=frames, size=size - _HEADERS_BYTES, gap_s=gap_s,
+        "send", **target.udp, mark=mark, count=frames, size=size - _headers_bytes(leg), gap_s=gap_s,
         most_s=_BURST_S,
     )  # fmt: skip
     if not sent_ns:
@@ -281,31 +310,39 @@ def _trains(pair: Pair, probers: _Probers) -> dict[LinkPath, Train]:
     legs = [leg for leg in pair.legs if leg not in slow]
     mark = next(_marks)
     for leg in legs:
-        gap_s = max(_TRAIN_GAP_S, _APART * max(_sending_s(hop) for hop in leg.hops))
+        gap_s = max(
+            _TRAIN_GAP_S,
+            _APART * max(8 * _least_bytes(leg) / hop.settings.rate_bps for hop in leg.hops),
+        )
         count = math.ceil(_TRAIN_S / gap_s)
         probers[leg.source].order(
             "send", **probers[leg.target].udp, mark=mark, count=count, most_s=_TRAIN_S,
-            size=_LEAST_BYTES - _HEADERS_BYTES, gap_s=gap_s,
+            size=_least_bytes(leg) - _headers_bytes(leg), gap_s=gap_s,
         )  # fmt: skip
     sent = {leg: probers[leg.source].answer() for leg in legs}
     for leg in legs:
-        rest_s = leg.delay_s + leg.jitter_s + leg.sending_s(_LEAST_BYTES) + _PATIENCE_S
+        rest_s = leg.delay_s + leg.jitter_s + leg.sending_s(_least_bytes(leg)) + _PATIENCE_S
         probers[leg.target].order(
             "got", mark=mark, count=len(sent[leg]), patience_s=rest_s, more_s=0.0
         )
-    trains = dict.fromkeys(pair.legs, Train(_LEAST_BYTES, [], []))
+    trains = {leg: Train(_least_bytes(leg), [], []) for leg in pair.legs}
     for leg in legs:
         got, unread = probers[leg.target].answer()
-        trains[leg] = Train(_LEAST_BYTES, sent[leg], got, unread)
+        trains[leg] = Train(_least_bytes(leg), sent[leg], got, unread)
     return trains
 
 
 def _too_slow(leg: LinkPath) -> bool:
-    return leg.sending_s(_LEAST_BYTES) > _FEW_S
+    return leg.sending_s(_least_bytes(leg)) > _FEW_S
 
 
-def _sending_s(hop: Hop) -> float:
-    return 8 * _LEAST_BYTES / hop.settings.rate_bps
+def _headers_bytes(leg: LinkPath) -> int:
+    """Return the bytes of a frame of UDP besides its payload."""
+    return _HEADERS_BYTES + _MORE_BYTES[leg.source.ip_version]
+
+
+def _least_bytes(leg: LinkPath) -> int:
+    return _headers_bytes(leg) + _LEAST_PAYLOAD_BYTES
 
 
 # --- rates ----------------------------------------------------------------------------------
@@ -330,15 +367,17 @@ def _begin_flow(leg: LinkPath, load_bps: float, probers: _Probers) -> Callable[[
             seconds=_FLOW_S,
         )  # fmt: skip
         mtu = leg.frame_bytes - ETHERNET_HEADER_BYTES
-        return lambda: float(source.answer()) / tcp_payload_ratio(mtu)
+        return lambda: (
+            float(source.answer()) / tcp_payload_ratio(mtu, ip_version=leg.source.ip_version)
+        )
     share = int(leg.rate_bps * _FEW_S / 8 / _BURST_LEAST)
-    size = min(max(share, _LEAST_BYTES), leg.frame_bytes)
+    size = min(max(share, _least_bytes(leg)), leg.frame_bytes)
     count = 1 + int(leg.rate_bps * _FEW_S / 8 / size)
     if count <= _FEW_FRAMES:
         return lambda: math.nan
     mark = next(_marks)
     source.order(
-        "send", **target.udp, mark=mark, count=count, size=size - _HEADERS_BYTES, gap_s=0.0,
+        "send", **target.udp, mark=mark, count=count, size=size - _headers_bytes(leg), gap_s=0.0,
         most_s=_FEW_S,
     )  # fmt: skip
 
