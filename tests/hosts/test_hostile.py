@@ -177,6 +177,19 @@ def test_a_host_that_speaks_without_answering_is_lost(monkeypatch):
     assert "owes an answer to a ping for " in linked(main, argv=argv, patience_s=0.2)
 
 
+def test_a_host_that_floods_without_answering_is_lost_by_what_it_sent(monkeypatch):
+    # No clock ends it: each answer is due in a year.
+    monkeypatch.setattr(remote, "ANSWER_S", 3e7)
+
+    async def main(link):
+        process, _ = await started(link, "true")
+        return await link.ended, await process.wait()
+
+    why, code = linked(main, argv=hostile(DEAF_FLOOD))
+    assert why == "host far: its agent sent more than 8 MiB before it answered a ping"
+    assert code == remote.LOST
+
+
 def test_whoever_hurries_waits_no_longer_than_three_seconds(monkeypatch):
     monkeypatch.setattr(remote, "STOP_GRACE_S", 0.2)
 
@@ -292,10 +305,21 @@ print(linked(main, argv=hostile(FLOOD)))
     assert int(done.stdout) * 1024 < 8 << 20
 
 
+# Floods that answer no ping, and one that does.
+DEAF_FLOOD = f"""
+{PONGS}{STARTS}
+while what == "begin":
+    send('{{"is":"output","number":%d,"channel":1,"time_s":1.0}}' % m["number"], bytes(1 << 16))
+"""
 FLOOD = (
     PONGS
     + """
 if what == "begin":
-    while True: send('{"is":"output","number":1,"channel":1,"time_s":1.0}', bytes(1 << 16))
+    import threading
+    due = []
+    threading.Thread(target=lambda: [due.append(m) for m in heard()], daemon=True).start()
+    while True:
+        while due: pong(due.pop(0))
+        send('{"is":"output","number":1,"channel":1,"time_s":1.0}', bytes(1 << 16))
 """
 )

@@ -49,6 +49,9 @@ PROMPT_S = 5.0
 # When somebody waits for the end, commands have `STOP_GRACE_S` to end, and are then killed. What a
 # host owes then is due in this time, which is more than a round trip by satellite.
 HURRY_S, HURRIED_LOOK_S = 0.7, 0.1
+# An agent sends at most 3 MiB before the answer to a ping: 1 MiB waits in it, and SSH sends 2 MiB
+# before our side has taken some, which it says on the way of the ping. More is a flood.
+MOST_BEFORE_PONG = 8 << 20
 # Far more than a run says at once; ssh takes nothing while the connection stands still.
 MOST_UNSENT = 8 << 20
 # The exit code of ssh itself when its connection breaks.
@@ -122,12 +125,16 @@ def holder(run: str) -> str:
 
 
 class Debt(NamedTuple):
-    """What a host owes: since when, by when at the latest, and before the answer to which ping."""
+    """What a host owes: since when, by when at the latest, and before the answer to which ping.
+
+    ``taken`` is how many bytes had come from the host before.
+    """
 
     what: str
     since_s: float
     due_s: float
     ping: int
+    taken: int
 
 
 class RemoteHost:
@@ -167,6 +174,8 @@ class RemoteHost:
         self._programs: set[str] = set()
         self._number = 0
         self._heard = 0.0
+        self._taken = 0
+        """How many bytes have come."""
         self._pings: deque[tuple[float, Debt]] = deque()
         """When each ping left that is not answered yet, in Unix time."""
         self._pinged = 0
@@ -199,10 +208,14 @@ class RemoteHost:
             while True:
                 for name, fields, body in self._messages.feed(data):
                     getattr(self, f"_take_{name}")(body, **fields)
+                if self._pings and self._taken - self._pings[0][1].taken > MOST_BEFORE_PONG:
+                    flood = f"{MOST_BEFORE_PONG >> 20} MiB"
+                    self._break(f"its agent sent more than {flood} before it answered a ping")
                 data = await self._login.read()
                 if not data:
                     break
                 self._heard = time.monotonic()
+                self._taken += len(data)
         except ValueError as error:
             self._break(f"what its agent says is not allowed: {visible(str(error))}")
         self._break(await self._login.last_words() or "the connection was closed")
@@ -238,7 +251,7 @@ class RemoteHost:
     def _debt(self, what: str) -> Debt:
         now_s = time.monotonic()
         due_s = now_s + max(ANSWER_S, self._patience_s)
-        return Debt(what, now_s, due_s, self._pinged + 1)
+        return Debt(what, now_s, due_s, self._pinged + 1, self._taken)
 
     def hurry(self) -> None:
         """Wait for nothing any longer than `STOP_GRACE_S` and a little: somebody wants to end."""
