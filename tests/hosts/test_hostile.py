@@ -1,6 +1,8 @@
 """A host that lies, floods or says nothing is lost with the reason, and holds nobody up."""
 
+import asyncio
 import json
+import os
 import re
 import signal
 import subprocess
@@ -8,17 +10,21 @@ import sys
 import time
 import zlib
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from engine.fakes import EPOCH, run_virtual
 from hosts.linked import linked, started
 
 from benchctl.api import Channel
 from benchctl.engine.trial.capture import HostCapture, HostRecorder
 from benchctl.errors import HostError
-from benchctl.hosts.local.spawn import stop
+from benchctl.hosts.local.spawn import STOP_GRACE_S, stop
 from benchctl.hosts.sent import facts, ports
 from benchctl.hosts.sent.frames import MOST_HEAD
+from benchctl.hosts.sent.messages import ASKED, SAID, MessageReader, packed
 from benchctl.hosts.ssh import login, remote
+from benchctl.hosts.ssh.remote import RemoteHost
 from benchctl.hosts.ssh.shell import PlainClock, _Answers
 from benchctl.run.planned import Host, SshTarget
 
@@ -190,19 +196,61 @@ def test_a_host_that_floods_without_answering_is_lost_by_what_it_sent(monkeypatc
     assert code == remote.LOST
 
 
-def test_whoever_hurries_waits_no_longer_than_three_seconds(monkeypatch):
-    monkeypatch.setattr(remote, "STOP_GRACE_S", 0.2)
+class Far:
+    """A login to a host that answers some kinds of messages, and ends no command."""
 
-    async def main(link):
+    unsent = 0
+
+    def __init__(self, **answers):
+        self._answers, self._asked = answers, MessageReader(ASKED)
+        self._said, self._killed = asyncio.Queue(), asyncio.Event()
+
+    async def open(self, _):
+        return b""
+
+    def write(self, data):
+        for name, fields, _ in self._asked.feed(data):
+            if says := self._answers.get(name):
+                more = {"time_s": EPOCH} if says == "pong" else {"pid": 7}
+                self._said.put_nowait(packed(SAID, says, number=fields["number"], **more))
+
+    async def read(self):
+        return await self._said.get()
+
+    async def last_words(self):
+        return ""
+
+    def kill(self):
+        self._killed.set()
+
+    async def close(self, *, at_once):
+        await asyncio.wait(
+            [asyncio.ensure_future(self._killed.wait())],
+            timeout=login._HURRY_S if at_once else login._END_S,
+        )
+
+
+@pytest.mark.parametrize(
+    "answers", [{}, {"start": "started"}, {"start": "started", "ping": "pong"}]
+)
+@pytest.mark.parametrize("late_s", [0.0, 0.95])
+def test_whoever_hurries_waits_no_longer_than_three_seconds(answers, late_s, monkeypatch):
+    async def main(loop):
+        monkeypatch.setattr(
+            remote, "time", SimpleNamespace(monotonic=loop.time, time=lambda: EPOCH + loop.now)
+        )
+        link = RemoteHost("far", (), SshTarget("far"), {})
+        link._login = Far(**answers)
+        await link.open()
         process, _ = await started(link, "true")
+        await asyncio.sleep(5.0 + late_s)
+        began_s = loop.now
         link.hurry()
-        began = time.monotonic()
-        code = await stop(process, "SIGINT", 0.2)
+        code = await stop(process, "SIGINT", STOP_GRACE_S)
         await link.close()
-        return code, time.monotonic() - began
+        return code, loop.now - began_s
 
-    deaf = PONGS + STARTS + "import signal; signal.signal(signal.SIGHUP, signal.SIG_IGN)"
-    code, took_s = linked(main, argv=hostile(f"{deaf}\nif what == 'signal': time.sleep(60)"))
+    code, took_s = run_virtual(main)
     assert code == remote.LOST
     assert took_s < 3.0
 
@@ -303,6 +351,44 @@ print(linked(main, argv=hostile(FLOOD)))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert int(done.stdout) * 1024 < 8 << 20
+
+
+# A host without Python, whose shell prints without an end.
+SHELL_FLOOD = r"""#!/bin/sh
+for last; do :; done
+case ${SSH_ORIGINAL_COMMAND:-$last} in *python3*) echo benchctl: none >&2; exit 97;; esac
+read -r line
+printf '\0benchctl agent 1\n'
+exec yes
+"""
+
+
+def test_a_plain_shell_that_floods_without_an_end_is_lost_and_bounded_in_memory(tmp_path):
+    """In a process of its own, whose memory is only that of this link."""
+    code = f"""
+import asyncio, resource, sys
+sys.path[:0] = {[str(Path(__file__).parent.parent)]!r}
+from benchctl.hosts.hosts import Hosts
+from benchctl.run.planned import Host, SshTarget
+def most(): return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+async def main():
+    async with Hosts(lock="benchctl-test-{os.getpid()}") as hosts:
+        before = most()
+        link = await hosts.link(Host("far", "192.0.2.1", reach=SshTarget("far")))
+        print(await link.ended)
+        print(most() - before)
+asyncio.run(main())
+"""
+    ssh = tmp_path / "ssh"
+    ssh.write_text(SHELL_FLOOD)
+    ssh.chmod(0o755)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True,
+        env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"},
+    )  # fmt: skip
+    why, grown = done.stdout.splitlines()
+    assert why == ("host far: what its agent says is not allowed: an answer of more than 1 MiB")
+    assert int(grown) * 1024 < 8 << 20
 
 
 # Floods that answer no ping, and one that does.

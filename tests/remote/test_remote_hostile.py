@@ -6,14 +6,15 @@ import sys
 import time
 
 import pytest
-from hosts.test_hostile import PONGS, STARTS, hostile
+from hosts.test_hostile import PONGS, SHELL_FLOOD, STARTS, hostile
 from remote.measured import MAIN
 from remote_lab import NEEDS, TWO, remote_lab
 from waiting import DEAR_LOOK_S, wait_until
 
 pytestmark = NEEDS
 
-OTHER = "Host lima\nHostName tokyo\nPort 2222"
+# Each ssh to it leaves a line.
+OTHER = 'Match originalhost lima exec "echo >>{}"\nHostName tokyo\nPort 2222'
 # Three hosts, of which one is off until somebody serves it.
 MESH = """
 [hosts.paris]
@@ -36,8 +37,11 @@ pair = { mesh = ["paris", "tokyo", "lima"] }
 """
 
 
-def test_a_host_that_is_off_costs_its_trials_which_are_measured_when_it_is_there(lab, measure):
-    lab.configure(OTHER)
+def test_a_host_that_is_off_costs_its_trials_which_are_measured_when_it_is_there(
+    lab, measure, tmp_path
+):
+    logins = tmp_path / "logins"
+    lab.configure(OTHER.format(logins))
     run = measure(MESH, "--trust")
     assert run.end() == 1, run.told()
     trials = {trial["point"]["pair"]: trial for trial in run.of("trial_ended")}
@@ -49,6 +53,8 @@ def test_a_host_that_is_off_costs_its_trials_which_are_measured_when_it_is_there
         else:
             assert trial["status"] == "ok", trial
     assert [note for note in run.of("note") if "trials that need it fail" in note["text"]]
+    # At the start, and before each of its four trials.
+    assert logins.read_text() == 5 * "\n"
     lab.serve("tokyo")
     env = {**os.environ, "BENCHCTL_STORE": run.store}
     done = lab.run(
@@ -102,6 +108,17 @@ def test_a_login_that_is_none_is_named_and_ended(does, why, lab, measure):
     wait_until(lambda: not lab.left("tokyo"), lambda: lab.left("tokyo"), DEAR_LOOK_S)
 
 
+def test_a_plain_shell_that_floods_ends_the_run_with_the_reason(lab, measure, tmp_path):
+    script = tmp_path / "shell"
+    script.write_text(SHELL_FLOOD)
+    lab.serve("tokyo", "-o", f"ForceCommand=exec sh {script}")
+    lab.configure("Host tokyo\nPort 2222")
+    run = measure(MAIN)
+    assert run.end() == 3, run.told()
+    assert "host tokyo: what its agent says is not allowed: an answer of" in "".join(run.errors)
+    wait_until(lambda: not lab.left("tokyo"), lambda: lab.left("tokyo"), DEAR_LOOK_S)
+
+
 def test_an_interrupt_ends_a_run_whose_agent_never_ends_anything(lab, measure, tmp_path):
     words = hostile(f"{PONGS}{STARTS}{ANSWERS}")
     script = tmp_path / "agent.py"
@@ -112,11 +129,39 @@ def test_an_interrupt_ends_a_run_whose_agent_never_ends_anything(lab, measure, t
     flow = MAIN.replace('from = "paris"', 'from = "tokyo"').replace('to = "tokyo"', 'to = "paris"')
     run = measure(flow.replace('"1s"', '"10min"'))
     run.until("flow_started")
-    time.sleep(1.0)
-    began = time.monotonic()
     interrupt(lab, "run")
     assert run.end() in (130, -signal.SIGINT), run.told()
-    assert time.monotonic() - began < 10.0  # 3 s on a quiet machine
+    wait_until(lambda: not lab.left("paris"), lambda: lab.left("paris"), DEAR_LOOK_S)
+
+
+# Commands of a host after a trial that was interrupted.
+CLEANS = 'ssh = "paris"\ncleanup = "{}"'
+
+
+def cleaned_run(measure, cleanup):
+    text = MAIN.replace('ssh = "paris"', CLEANS.format(cleanup)).replace('"1s"', '"10min"')
+    run = measure(text, "--trust")
+    run.until("flow_started")
+    return run
+
+
+def test_an_interrupt_lets_the_cleanup_commands_end(lab, measure, tmp_path):
+    proof = tmp_path / "clean"
+    run = cleaned_run(measure, f"sleep 1; echo clean > {proof}")
+    interrupt(lab, "run")
+    assert run.end() in (130, -signal.SIGINT), run.told()
+    assert proof.read_text() == "clean\n"
+    wait_until(lambda: not lab.left("paris"), lambda: lab.left("paris"), DEAR_LOOK_S)
+
+
+def test_a_second_interrupt_ends_a_run_whose_cleanup_does_not_end(lab, measure):
+    run = cleaned_run(measure, "sleep 1000")
+    interrupt(lab, "run")
+    wait_until(
+        lambda: "sleep 1000" in lab.left("paris").values(), lambda: lab.left("paris"), DEAR_LOOK_S
+    )
+    interrupt(lab, "run")
+    assert run.end() in (130, -signal.SIGINT), run.told()  # long before its thousand seconds
     wait_until(lambda: not lab.left("paris"), lambda: lab.left("paris"), DEAR_LOOK_S)
 
 
