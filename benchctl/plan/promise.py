@@ -45,6 +45,8 @@ LinkChange = tuple[str, Change]
 # Times at which changing links are evaluated: a ramp takes a hundred steps of one per cent.
 MOMENTS = 100
 
+# What a datagram has to carry to be as long as a segment of TCP without options and data.
+_BARE_BYTES = 12
 
 # Congestion controls that halve their window, or nearly, at each loss event.
 _MODELLED = ("reno", "cubic")
@@ -303,8 +305,9 @@ def _delays(flow: PlannedFlow, demand: Demand, way: NetworkPath) -> Promises:
     for direction, one_way in _directions(flow, way):
         delay_s = one_way.one_way_s(payload)
         told[str(direction)] = {"rtt_s": way.rtt_s(payload), "owd_s": delay_s}
-        if one_way.jitter_s:
-            told[str(direction)]["owd_least_s"] = delay_s - one_way.jitter_s
+        least_s = delay_s if demand.payload_bytes else one_way.one_way_s(_BARE_BYTES)
+        if one_way.jitter_s or least_s < delay_s:
+            told[str(direction)]["owd_least_s"] = least_s - one_way.jitter_s
     # Probes of both directions may be sent back.
     if not told or (flow.direction is Direction.BOTH and not demand.rate_bps):
         told[str(Direction.ROUND_TRIP)] = {"rtt_s": way.rtt_s(payload)}

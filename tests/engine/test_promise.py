@@ -92,6 +92,22 @@ def test_of_a_path_with_jitter_the_least_delay_is_told_too():
     assert told["round-trip"] == {"rtt_s": told["send"]["rtt_s"]}
 
 
+@pytest.mark.parametrize(
+    ("flow", "frame_bytes"),
+    [
+        # A handshake sends shorter frames than the 98 bytes of a ping: at 1 Mbit/s by 0.35 ms.
+        (plan("main"), 54),
+        (plan("main", protocol="udp", rate="100kbit", length="1000B"), 1042),
+    ],
+)
+def test_the_least_delay_is_that_of_the_shortest_frame_that_a_flow_sends(flow, frame_bytes):
+    text = TEXT.replace('rate = "10Mbit"', 'rate = "1Mbit"')
+    made = build_topology(parse_toml(text, Path("lab.toml")), {})
+    told = expected(made, flow)["main"]["send"]
+    least_s = told.get("owd_least_s", told["owd_s"])
+    assert least_s == pytest.approx(0.020 + frame_bytes * 8 / 1e6)
+
+
 class OwnNames(FakeBackend):
     """A tool whose parameters are called as nobody else calls them."""
 
@@ -258,8 +274,8 @@ def test_links_that_change_count_with_their_mean_over_the_measured_time(topology
     # Of the 8 s in which anything arrives.
     delay_s = (5 * 0.020 + 2 * 0.030 + 0.040) / 8
     assert told["owd_s"] == pytest.approx(delay_s, rel=0.01)
-    # That of the first 5 s, with 98 bytes at 10 Mbit/s.
-    assert told["owd_least_s"] == pytest.approx(0.0200784)
+    # That of the first 5 s, with the 54 bytes of a bare segment at 10 Mbit/s.
+    assert told["owd_least_s"] == pytest.approx(0.0200432)
 
 
 def test_what_is_omitted_and_who_is_not_there_yet_do_not_count(topology):
