@@ -15,6 +15,7 @@ from benchctl.metrics import METRICS
 from benchctl.report.figures.axes import numbers_of, swept_axis, value_axis
 from benchctl.report.figures.figure import LineRole, PictureEvent, PictureKind, PictureLine
 from benchctl.report.figures.making import Wanted, figures_of
+from benchctl.report.figures.times import _sum_of
 from benchctl.report.report import read_report
 from benchctl.run.planned import LabSettings, PlannedChange
 from benchctl.store.read import Reader
@@ -146,6 +147,34 @@ def test_of_200_lines_the_first_are_drawn_and_the_others_are_counted(tmp_path):
     (figure,) = draw(tmp_path / "s")
     assert len(measured(figure.panels[0])) == len(figure.names) == 16
     assert "184 of 200 lines are left out: benchctl plot --only AXIS=VALUE chooses" in figure.notes
+
+
+def test_all_has_the_totals_of_each_point_and_direction_below(store):
+    (figure,) = draw(store, Wanted(PictureKind.ALL, only={"window": ["5000B,60000B"]}, columns=40))
+    rates, *_, totals = figure.panels
+    assert (figure.kind, totals.y.title) == (PictureKind.TIME, "total throughput")
+    names = [figure.names[line.number] for line in totals.lines]
+    assert names[0] == "5000B, 1, total send"
+    assert len(names) == len(measured(rates)) == 4
+    for line, total in zip(measured(rates), totals.lines, strict=True):
+        assert (total.xs, total.ys) == (line.xs, line.ys)
+
+
+def test_a_total_is_the_sum_of_what_each_line_has_at_its_time():
+    lines = [
+        PictureLine("a", 0, [1.0, 2.0, 3.0, 4.0], [10.0, 20.0, 30.0, math.nan]),
+        PictureLine("b", 1, [1.5, 2.5], [1.0, 2.0]),
+    ]
+    total = _sum_of(lines, "total send", 2)
+    assert (total.xs, total.ys) == ([1.0, 2.0, 3.0, 4.0], [10.0, 21.0, 30.0, 0.0])
+
+
+def test_what_would_not_be_seen_has_a_logarithmic_axis():
+    line = PictureLine("", 0, [0.0, 1.0], [16e9, 48e6])
+    metric = METRICS["throughput_bps"]
+    assert value_axis(metric, [line], seen=line.ys).log
+    assert not value_axis(metric, [line], seen=[16e9, 4e9]).log
+    assert not value_axis(metric, [line], seen=[16e9, 0.0]).log
 
 
 def test_the_kind_is_chosen_by_what_the_run_is(tmp_path):

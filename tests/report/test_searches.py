@@ -1,17 +1,22 @@
 """What searches found is shown: the rates, why the next one fails, and what is not known."""
 
 import json
+import math
 
 import pytest
 from analysis.sample_tries import SEARCH, tried
 from msgspec.structs import replace
-from report.sample_report import RUN, Stored
+from report.sample_report import REPORT, RUN, Stored
 
 from benchctl.plan.strategy import strategy_of
 from benchctl.report.comparison.comparison import compare_reports
 from benchctl.report.exports import json as json_export
 from benchctl.report.exports import md, table
 from benchctl.report.exports.entries import report_entry
+from benchctl.report.figures.figure import LineRole, PictureKind
+from benchctl.report.figures.parts import Part
+from benchctl.report.figures.request import PictureRequest
+from benchctl.report.figures.searched import searched as figure_of
 from benchctl.report.report import report_of
 from benchctl.report.text.searches import detection, search_table
 from benchctl.run.planned import Settings
@@ -142,3 +147,28 @@ def test_the_summary_screen_has_a_grid_of_found_rates_and_grids_of_tries():
     )
     assert [[cell.text for cell in row][:2] for row in found.rows] == [["near", "-"], ["far", "-"]]
     assert [row[0].text for row in loss.rows] == ["near"] * 4 + ["far"] * 5
+
+
+def test_the_figure_of_a_search_is_the_bracket_over_its_tries():
+    report = searched({"near": 29.15e6})
+    asked = PictureRequest(report, PictureKind.SEARCH, [("throughput_bps", "")], "", "", Part(), 9)
+    figure = figure_of(asked)
+    (panel,) = figure.panels
+    passed, failed, *tried, expected = panel.lines
+    (found,) = report.found
+    assert (passed.ys[-1], failed.ys[-1]) == (
+        found.finding.passing_bps, found.finding.failing_bps,
+    )  # fmt: skip
+    assert [tick.text for tick in figure.x.ticks] == [
+        str(number) for number in range(1, len(report.trials) + 1)
+    ]
+    # Each try is one mark, on the side to which it moved or confirmed the bracket.
+    marks = zip(*(line.ys for line in tried), strict=True)
+    assert all(math.isnan(one) != math.isnan(other) for one, other in marks)
+    assert [line.role for line in tried] == [LineRole.REPORTED] * 2
+    assert {*expected.ys} == {29.15e6}
+
+
+def test_a_run_that_searched_nothing_has_no_such_figure():
+    asked = PictureRequest(REPORT, PictureKind.SEARCH, [("rtt_s", "")], "", "", Part(), 9)
+    assert figure_of(asked) is None

@@ -22,7 +22,17 @@ if TYPE_CHECKING:
     from benchctl.report.figures.figure import Picture
 
 KindName = Literal[
-    "time", "sweep", "bars", "heat", "cdf", "histogram", "box", "plane", "time-sequence"
+    "time",
+    "all",
+    "sweep",
+    "bars",
+    "heat",
+    "cdf",
+    "histogram",
+    "box",
+    "search",
+    "plane",
+    "time-sequence",
 ]
 FormName = Literal["svg", "png", "pdf"]
 # A terminal that does not say how large it is, or a pipe.
@@ -47,8 +57,8 @@ def plot(
         typer.Option(
             metavar="KIND",
             help=(
-                "time, sweep, bars, heat, cdf, histogram, box, plane or time-sequence; default:"
-                " what suits the run."
+                "time, all, sweep, bars, heat, cdf, histogram, box, search, plane or time-sequence;"
+                " default: what suits the run."
             ),
         ),
     ] = None,

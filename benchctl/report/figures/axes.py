@@ -14,6 +14,8 @@ from benchctl.units import parse_duration, parse_rate, parse_ratio, parse_size
 WIDE = 30.0
 # With a zero among them there is no such axis: then the values have equal distances.
 WIDE_FROM_ZERO = 50.0
+# Of two values that are so many times apart, the smaller one is not seen.
+UNSEEN = 100.0
 # A line of two points has no shape.
 LEAST_VALUES = 3
 _PARSERS: Sequence[tuple[str, Callable[[object], float]]] = (
@@ -74,11 +76,18 @@ def swept_axis(name: str, values: Sequence[Scalar]) -> tuple[Axis, list[float]]:
 
 
 def value_axis(
-    metric: Metric, lines: Sequence[PictureLine], *, aggregate: str = "", x_is_log: bool = False
+    metric: Metric,
+    lines: Sequence[PictureLine],
+    *,
+    aggregate: str = "",
+    x_is_log: bool = False,
+    seen: Sequence[float] = (),
 ) -> Axis:
     """Return the axis of a metric's values with room for all lines and their intervals.
 
     Logarithmic if the values span much over a logarithmic x-axis: a power law is a straight line.
+    So it is if some of the values that have to be ``seen`` would not be: 48 Mbit/s are nothing on
+    an axis for 16 Gbit/s.
     """
     values = [
         value
@@ -91,8 +100,14 @@ def value_axis(
     low, high = min(values, default=0.0), max(values, default=1.0)
     title = title_of(metric.name) + (f", {aggregate}" if aggregate else "")
     means = [y for line in lines for y in line.ys if math.isfinite(y)]
-    log = x_is_log and bool(means) and min(means) > 0 and max(means) / min(means) >= WIDE
+    log = (x_is_log and _span(means) >= WIDE) or _span(seen) >= UNSEEN
     if log:
         low = max(low, min(drawn))
     from_zero = not log and metric.fold in (Fold.RATE, Fold.COUNT) and low >= 0
     return Axis(title, metric.name, low, high, log=log, from_zero=from_zero)
+
+
+def _span(values: Sequence[float]) -> float:
+    """Return the greatest of values over the least; 0 unless all are above 0."""
+    known = [value for value in values if math.isfinite(value)]
+    return max(known) / min(known) if known and min(known) > 0 else 0.0

@@ -21,6 +21,8 @@ class PictureKind(StrEnum):
 
     TIME = "time"
     """Rates, delays and windows over the time of trials, with what happened."""
+    ALL = "all"
+    """The same with the sum of the rates of each direction, as flent's users know it."""
     SWEEP = "sweep"
     """A metric by the values of an axis: means with their 95 % intervals."""
     BARS = "bars"
@@ -33,6 +35,8 @@ class PictureKind(StrEnum):
     """How many samples are between each two values."""
     BOX = "box"
     """Quartiles of samples, 5th and 95th percentile, least and greatest."""
+    SEARCH = "search"
+    """The rates that a search tried, one after the other, and the bracket that they left."""
     PLANE = "plane"
     """Rate and round-trip time by the window in force, with the bounds of the path on both."""
     SEQUENCE = "time-sequence"

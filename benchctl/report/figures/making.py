@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from benchctl.analysis.search.found import FOUND_RATE
 from benchctl.errors import UsageError, nearest
+from benchctl.metrics import PROBES
 from benchctl.report.figures.axes import is_swept
 from benchctl.report.figures.distributions import DISTRIBUTIONS, distributed
 from benchctl.report.figures.figure import Picture, PictureKind
@@ -25,6 +26,7 @@ from benchctl.report.figures.means import by_axis, heat, rows_of
 from benchctl.report.figures.parts import REPEAT, Part, left_out
 from benchctl.report.figures.plane import plane
 from benchctl.report.figures.request import OF_SAMPLES, PictureRequest
+from benchctl.report.figures.searched import searched
 from benchctl.report.figures.segments import PANELS, sequences_of
 from benchctl.report.figures.times import over_time, panels_of
 from benchctl.report.report import Report, without_figures
@@ -103,6 +105,7 @@ def _figures(reader: Reader, report: Report, wanted: Wanted) -> Generator[Pictur
             PictureKind.TIME: lambda one: over_time(one, bulk),
             **dict.fromkeys(DISTRIBUTIONS, lambda one: distributed(one, bulk)),
             PictureKind.PLANE: plane,
+            PictureKind.SEARCH: searched,
             PictureKind.HEAT: _if_measured(heat),
             PictureKind.SWEEP: _if_measured(by_axis),
             PictureKind.BARS: _if_measured(by_axis),
@@ -127,6 +130,7 @@ _MISSING: Mapping[PictureKind, str] = {
         "--kind bars shows what its tools reported at their end",
     ),
     PictureKind.PLANE: "it needs TCP flows whose sender's TCP_INFO was read",
+    PictureKind.SEARCH: "a profile with [search] has it",
     PictureKind.HEAT: "--only may have left nothing",
     PictureKind.SWEEP: "--only may have left nothing",
     PictureKind.BARS: "--only may have left nothing",
@@ -134,6 +138,8 @@ _MISSING: Mapping[PictureKind, str] = {
 
 
 def _nothing(request: PictureRequest) -> str:
+    if request.kind is PictureKind.SEARCH:
+        return "it searched for no rate"
     if request.kind is PictureKind.PLANE:
         return "no flow has a window and a round-trip time"
     metrics = ", ".join(metric for metric, _ in request.metrics)
@@ -150,14 +156,16 @@ def _if_measured(
 
 def _only(report: Report, only: Mapping[str, Collection[str]]) -> Report:
     """Return the part of a report with some values of axes. Raises UsageError."""
+    wanted: dict[str, list[str]] = {}
     for axis, texts in only.items():
         known = _axis(report.run, axis, "--only")
         values = [str(value) for value in report.run.values[known]]
-        for text in texts:
-            if text not in values:
-                hint = nearest(text, values) or f"values are: {', '.join(values)}"
-                raise UsageError(f"--only: axis {known} has no value {quoted(text)}", hint)
-    wanted = {_axis(report.run, axis, "--only"): texts for axis, texts in only.items()}
+        for listed in texts:
+            for text in [listed] if listed in values else listed.split(","):
+                if text not in values:
+                    hint = nearest(text, values) or f"values are: {', '.join(values)}"
+                    raise UsageError(f"--only: axis {known} has no value {quoted(text)}", hint)
+                wanted.setdefault(known, []).append(text)
 
     def holds(point: Mapping[str, object]) -> bool:
         return all(str(point.get(axis)) in texts for axis, texts in wanted.items())
@@ -185,7 +193,8 @@ def _resolved(report: Report, wanted: Wanted, bulk: Bulk) -> PictureRequest:
     # Hops have samples, and no means over repeats.
     of_hops = any(run.vocabulary.describe(text).by_stream for text in wanted.y)
     swept = () if of_hops else [axis for axis in free if axis != series]
-    kind = wanted.kind or _kind(report, x, swept, bulk)
+    totals = wanted.kind is PictureKind.ALL
+    kind = PictureKind.TIME if totals else wanted.kind or _kind(report, x, swept, bulk)
     if x and (x == TIME if kind in BY_AXIS else x != TIME or kind is not PictureKind.TIME):
         raise UsageError(f"a figure of kind {kind} has not {x} as its x-axis", "remove --x")
     if kind in BY_AXIS and not x:
@@ -202,10 +211,11 @@ def _resolved(report: Report, wanted: Wanted, bulk: Bulk) -> PictureRequest:
         raise UsageError(f"run {run.name}: a heat map needs two axes", _axes_hint(run))
     if wanted.is_zoomed and kind is not PictureKind.TIME:
         raise UsageError(f"--from, --to: a figure of kind {kind} has no time", "add --kind time")
-    metrics = _metrics(report, wanted.y, kind, bulk, of_tries=bool(x) and x == searched)
+    of_tries = bool(x) and x == searched
+    metrics = _metrics(report, wanted, kind, bulk, of_tries=of_tries)
     return PictureRequest(
         report, kind, metrics, "" if x == TIME else x, series, Part(), wanted.columns,
-        wanted.begin_s, wanted.end_s,
+        wanted.begin_s, wanted.end_s, totals,
     )  # fmt: skip
 
 
@@ -249,6 +259,8 @@ def _kind(report: Report, x: str, free: Sequence[str], bulk: Bulk) -> PictureKin
     changes = (lab is not None and lab.changes) or any(one.events for one in run.settings.expect)
     if x == TIME or (not x and sampled and (changes or not free)):
         return PictureKind.TIME
+    if not x and run.settings.search is not None:
+        return PictureKind.SEARCH
     swept = [x] if x else free
     return (
         PictureKind.SWEEP if any(is_swept(run.values[axis]) for axis in swept) else PictureKind.BARS
@@ -276,7 +288,7 @@ def _axes_hint(run: Run) -> str:
 
 
 def _metrics(
-    report: Report, texts: Sequence[str], kind: PictureKind, bulk: Bulk, *, of_tries: bool
+    report: Report, asked: Wanted, kind: PictureKind, bulk: Bulk, *, of_tries: bool
 ) -> Sequence[tuple[str, str]]:
     """Return the metrics of a figure, each with its aggregate. Raises UsageError."""
     run = report.run
@@ -292,7 +304,7 @@ def _metrics(
     wanted = (FOUND_RATE, *run.vocabulary.wanted)
     known.sort(key=lambda name: wanted.index(name) if name in wanted else len(wanted))
     found = []
-    for text in texts:
+    for text in asked.y:
         try:
             metric, aggregate = parse_figure(text)
         except ValueError as error:
@@ -311,6 +323,10 @@ def _metrics(
         return found[:1] if kind in (PictureKind.HEAT, *DISTRIBUTIONS) else found
     if kind is PictureKind.TIME:
         return [(metric, "") for metric in panels_of(run.vocabulary, known)]
+    # What a probe saw beside a load is the other half of the answer.
+    probed = [name for name in known[1:] if name in PROBES][:1]
+    if asked.kind is None and kind in (PictureKind.BARS, PictureKind.SWEEP):
+        return [(known[0], ""), *((name, "") for name in probed)]
     return [(known[0], "")]
 
 
@@ -333,7 +349,9 @@ def _parts(report: Report, request: PictureRequest, wanted: Wanted) -> Iterator[
             "add --kind time",
         )
     fixed = {
-        _axis(run, axis, "--only"): text for axis, (text, *more) in wanted.only.items() if not more
+        _axis(run, axis, "--only"): text
+        for axis, (text, *more) in wanted.only.items()
+        if not more and text in map(str, run.values[_axis(run, axis, "--only")])
     }
     axes = [axis for axis in by if axis != REPEAT and len(_there(report, axis)) > 1]
     repeats = sorted({one.trial.repeat for one in report.trials}) if REPEAT in by else [0]

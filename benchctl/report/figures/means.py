@@ -117,7 +117,9 @@ def _panel(
     lines = [*_merged(line for line in lines if line.role is LineRole.EXPECTED),
              *(line for line in lines if line.role is not LineRole.EXPECTED)]  # fmt: skip
     described = request.run.vocabulary.describe(metric[0])
-    y = value_axis(described, lines, aggregate=metric[1], x_is_log=x.log)
+    bars = lines if request.kind is PictureKind.BARS else ()
+    seen = [y for line in bars if line.role is LineRole.MEASURED for y in line.ys]
+    y = value_axis(described, lines, aggregate=metric[1], x_is_log=x.log, seen=seen)
     return Panel(y, lines)
 
 

@@ -12,6 +12,8 @@ from msgspec import Struct
 # More lines than eight colours with two sets of marks distinguish are read by nobody.
 MOST_LINES = 16
 REPEAT = "repeat"
+# Of names up to this many characters, a legend and an axis have room for all.
+LONG_NAME = 20
 
 
 class Part(Struct, frozen=True):
@@ -103,3 +105,32 @@ def left_out(count: int, shown: int, what: str) -> list[str]:
     return [
         f"{count - shown} of {count} {what} are left out: benchctl plot --only AXIS=VALUE chooses"
     ]
+
+
+def without_common(names: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return names without what all begin and end with, and a note that says what it is.
+
+    Only of long names, and only whole words are left out: forty labels that are cut to the same
+    words tell nothing apart.
+    """
+    if len({*names}) < 2 or max(map(len, names)) <= LONG_NAME:
+        return [*names], []
+    before = re.sub(r"[^\W_]*$", "", _beginning([*names]))
+    behind = _beginning([name[len(before) :][::-1] for name in names])[::-1]
+    behind = re.sub(r"^[^\W_]*", "", behind)
+    cut = [name[len(before) : len(name) - len(behind)] for name in names]
+    parts = [f'{where} "{part}"' for where, part in (("begin with", before), ("end with", behind))
+             if part]  # fmt: skip
+    if not parts or not all(cut):
+        return [*names], []
+    return cut, [f"all names {' and '.join(parts)}"]
+
+
+def _beginning(texts: Sequence[str]) -> str:
+    """Return what all texts begin with: what the first and the last in order do."""
+    first, last = min(texts), max(texts)
+    same = next(
+        (at for at, pair in enumerate(zip(first, last, strict=False)) if len({*pair}) > 1),
+        len(first),
+    )
+    return first[:same]

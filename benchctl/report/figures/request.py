@@ -6,10 +6,11 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from benchctl.analysis.results import TrialReport
-from benchctl.report.figures.figure import Axis, Panel, Picture, PictureKind
-from benchctl.report.figures.parts import MOST_LINES, Part, Source
+from benchctl.report.figures.figure import Axis, NamedTick, Panel, Picture, PictureKind
+from benchctl.report.figures.parts import MOST_LINES, Part, Source, without_common
 from benchctl.report.report import Report
 from benchctl.run.record import Run, Trial
 from benchctl.run.status import Status
@@ -29,7 +30,7 @@ class PictureRequest(Struct, frozen=True):
 
     ``x`` is an axis, or empty: flows for bars. ``series`` is the axis that lines are named by
     first; in a heat map it goes down. Lines over time have ``columns`` values at most, and are
-    shown from ``begin_s`` to ``end_s``.
+    shown from ``begin_s`` to ``end_s``, with ``totals`` below their sums.
     """
 
     report: Report
@@ -41,6 +42,7 @@ class PictureRequest(Struct, frozen=True):
     columns: int
     begin_s: float = 0.0
     end_s: float = math.inf
+    totals: bool = False
 
     @property
     def run(self) -> Run:
@@ -62,14 +64,18 @@ class PictureRequest(Struct, frozen=True):
         name = "-".join(part for part in (self.kind.value, self._measured, self.part.name) if part)
         while len(name.encode()) > _LONGEST_NAME:
             name = name[:-1]
+        names, of_names = without_common(names)
+        x, of_x = _without_common(x)
+        panels = [replace(panel, y=_without_common(panel.y)[0]) for panel in panels]
+        notes = [*notes, *self._of_trials(), *dict.fromkeys([*of_names, *of_x])]
         return Picture(
             self.kind, name, visible(run.title or run.profile), visible(about), x, panels,
-            visible(series), [*map(visible, names)], [*map(visible, [*notes, *self._of_trials()])],
+            visible(series), [*map(visible, names)], [*map(visible, notes)],
         )  # fmt: skip
 
     @property
     def _measured(self) -> str:
-        if self.kind is PictureKind.PLANE or len(self.metrics) > 1:
+        if self.kind in (PictureKind.PLANE, PictureKind.SEARCH) or len(self.metrics) > 1:
             return ""
         return "-".join(".".join(filter(None, one)) for one in self.metrics)
 
@@ -91,6 +97,15 @@ class PictureRequest(Struct, frozen=True):
         failed = sum(trial.status is not Status.OK for trial in trials)
         if failed:
             yield f"{_of(failed, trials)} not measured to the end"
+
+
+def _without_common(axis: Axis) -> tuple[Axis, list[str]]:
+    """Return an axis of words without what all of them have in common, and a note about it."""
+    if not axis.even:
+        return axis, []
+    names, notes = without_common([tick.text for tick in axis.ticks])
+    ticks = [NamedTick(tick.value, name) for tick, name in zip(axis.ticks, names, strict=True)]
+    return replace(axis, ticks=ticks), notes
 
 
 def _of(some: int, trials: Sequence[Trial]) -> str:

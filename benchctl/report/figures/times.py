@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import pairwise
 from operator import attrgetter
@@ -34,6 +35,7 @@ LEAST_SPAN_S = 1.0
 # be so many times as high; for noise there is some room above the others.
 FEW, GAIN, NOISE = 0.05, 2.0, 1.25
 _AT = attrgetter("x", "word")
+_RATE = "throughput_bps"
 _BAND = "a band is the range of the samples that the line is the mean of"
 
 
@@ -135,6 +137,8 @@ class _Drawn:
         self._left_repeats: set[int] = set()
         self._banded = False
         self._end_s = 0.0
+        self._rates: dict[str, list[PictureLine]] = {}
+        """The rates of all flows of a point in one direction, by the name of their total."""
 
     def add(self, one: TrialReport, bulk: Bulk) -> None:
         trial = one.trial
@@ -158,7 +162,12 @@ class _Drawn:
                 ends = self._ends(trial.duration_s, series) if series else (0.0, 0.0)
                 if series is None or ends[0] >= ends[1]:
                     continue
-                lines.append(self._line(", ".join(key), number, series, trial.duration_s))
+                drawn = self._line(", ".join(key), number, series, trial.duration_s)
+                lines.append(drawn)
+                if metric == _RATE:
+                    point = [str(trial.point.get(axis, "-")) for axis in self._naming.axes]
+                    name = ", ".join([*point, f"total {way.direction}"])
+                    self._rates.setdefault(name, []).append(drawn)
                 expected = flow.flow.expected.get(way.direction, {}).get(metric)
                 if expected is not None:
                     lines.append(
@@ -208,7 +217,7 @@ class _Drawn:
         for metric, lines in self._lines.items():
             if lines:
                 lines = [*_distinct(lines)]
-                y = value_axis(vocabulary.describe(metric), lines)
+                y = value_axis(vocabulary.describe(metric), lines, seen=_usual(lines))
                 most = _usual_most(lines) if y.from_zero else y.high
                 if y.high > GAIN * most > 0:
                     far = format_value(metric, y.high)
@@ -219,19 +228,49 @@ class _Drawn:
                 panels.append(Panel(y, lines, sorted(shown, key=_AT)))
         if not panels:
             return None
+        names = [", ".join(key) for key in self._numbers]
+        if self._request.totals and self._rates:
+            panels.append(self._totals(names))
         notes += left_out(self._count, len(self._numbers), "lines")
         if self._left_repeats:
             count = len(self._left_repeats)
             which = "another repeat is" if count == 1 else f"{count} more repeats are"
             notes.append(f"{which} left out: benchctl plot --all draws each")
         x = Axis("time", "time_s", begin_s, end_s)
-        names = [", ".join(key) for key in self._numbers]
         return self._request.figure(x, panels, names, self._naming.title, notes)
+
+    def _totals(self, names: list[str]) -> Panel:
+        """Return the panel of the sums, which get names and numbers of their own."""
+        lines = []
+        for name, rates in self._rates.items():
+            names.append(name)
+            lines.append(_sum_of(rates, name, len(names) - 1))
+        y = value_axis(self._request.run.vocabulary.describe(_RATE), lines, seen=_usual(lines))
+        return Panel(replace(y, title="total throughput"), lines)
 
     def _changed(self, *, first: bool) -> Iterator[PictureEvent]:
         """Yield the changes of the lab for a panel; the first has their words."""
         for at_s, word in sorted(self._changes):
             yield PictureEvent(at_s, word if first else "", None)
+
+
+def _sum_of(rates: Sequence[PictureLine], name: str, number: int) -> PictureLine:
+    """Return the sum of lines at the places of the one with the most; each holds until its next."""
+    xs = max((line.xs for line in rates), key=len)
+    ys = [0.0] * len(xs)
+    for line in rates:
+        for place, x in enumerate(xs):
+            at = bisect_right(line.xs, x) - 1
+            if at >= 0 and x <= line.xs[-1] + 1e-9 and math.isfinite(line.ys[at]):
+                ys[place] += line.ys[at]
+    return PictureLine(name, number, xs, ys)
+
+
+def _usual(lines: Sequence[PictureLine]) -> list[float]:
+    """Return the median of each measured line."""
+    measured = [line.ys for line in lines if line.role is LineRole.MEASURED]
+    known = [[y for y in ys if math.isfinite(y)] for ys in measured]
+    return [median(ys) for ys in known if ys]
 
 
 def _usual_most(lines: Sequence[PictureLine]) -> float:

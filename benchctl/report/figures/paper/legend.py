@@ -45,14 +45,16 @@ def handles_of(
                 joined = "none" if figure.kind is PictureKind.PLANE else "-"
                 handle = Line2D([], [], color=colour, marker=mark, linestyle=joined)
             yield handle, name or "-"
-    roles = {line.role for panel in figure.panels for line in panel.lines}
-    if LineRole.EXPECTED in roles:
-        yield Line2D([], [], color=GREY, linestyle="--", linewidth=1.1), "expected"
-    open_mark = {"linestyle": "none", "marker": "o", "markerfacecolor": "white"}
-    if LineRole.REPORTED in roles:
-        yield Line2D([], [], color=GREY, **open_mark), "reported"
-    if LineRole.INVALID in roles:
-        yield Line2D([], [], color="black", linestyle="none", marker="x"), "not valid"
+    roles = {line.role: line.name for panel in figure.panels for line in panel.lines}
+    beside: dict[LineRole, dict[str, Any]] = {
+        LineRole.EXPECTED: {"color": GREY, "linestyle": "--", "linewidth": 1.1},
+        LineRole.REPORTED: {
+            "color": GREY, "linestyle": "none", "marker": "o", "markerfacecolor": "white",
+        },
+        LineRole.INVALID: {"color": "black", "linestyle": "none", "marker": "x"},
+    }  # fmt: skip
+    yield from ((Line2D([], [], **drawn), roles[role]) for role, drawn in beside.items()
+                if role in roles)  # fmt: skip
 
 
 def _of_packets(
