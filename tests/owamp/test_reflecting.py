@@ -275,6 +275,6 @@ def test_a_flood_of_small_packets_of_one_source_takes_nothing_from_another(hosts
             asked = ("--protocol", "stamp", "-c", "100", "-i", "0.01", "-L", "1")
             end = pings(client, address, *asked, "-b", client.address)
             sent = int(flooding.communicate(timeout=DEADLINE_S)[0])
-    assert sent > 30_000
+    assert sent > 57_000  # which is 19,000 a second
     # A sender that was not run in time skips packets.
     assert end["lost"] == 0 < end["received"] == end["sent"]
