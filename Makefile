@@ -16,7 +16,7 @@ PARALLEL := -n $(JOBS) --dist worksteal
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: run setup test test-together test-again test-pythons setup-lowest test-lowest test-newest \
-    test-core test-kernel test-kernel-order explore check fix cov bench docs dist lock clean
+    test-core test-kernel test-kernel-order explore check fix cov bench docs dist deb lock clean
 
 run: $(STAMP)  ## set everything up and run the quickstart profile
 	$(BIN)/benchctl run quickstart
@@ -97,6 +97,9 @@ docs: $(STAMP)-release  ## build the site of the documents in build/docs; a dead
 
 dist: $(STAMP)-release  ## build what a release consists of, look at it, and install it as users do
 	$(BIN)/python .ci/dist.py
+
+deb: dist  ## build a package for Debian and its relatives, with an environment of its own in /opt
+	$(BIN)/python .ci/deb.py
 
 $(STAMP): $(LOCK) pyproject.toml
 	$(PYTHON) -m venv $(VENV)

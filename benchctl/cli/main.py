@@ -33,7 +33,7 @@ from benchctl.cli.shared.command import (
     help_of,
     help_without_command,
 )
-from benchctl.errors import SIGNAL_CODES, BenchctlError, NoReaderError, surroundings
+from benchctl.errors import SIGNAL_CODES, BenchctlError, NoReaderError, UsageError, surroundings
 from benchctl.visible import visible
 
 _INTERRUPTED = SIGNAL_CODES[signal.SIGINT]
@@ -75,6 +75,9 @@ def _prepare(
     context: typer.Context,
     *,
     version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", help="With --version: what of Python and extras is there.")
+    ] = False,
     plugins: Annotated[
         list[Path],
         typer.Option(
@@ -99,7 +102,13 @@ def _prepare(
 ) -> None:
     if version or shell:
         print(f"benchctl {__version__}" if shell is None else completion.SCRIPTS[shell])
+        if version and verbose:
+            from benchctl.cli.shared.versions import version_lines
+
+            print(*version_lines(), sep="\n")
         raise typer.Exit
+    if verbose:
+        raise UsageError("--verbose belongs to --version, or to a command")
     help_without_command(context)
     if plugins:
         from benchctl.plugins import use_files

@@ -24,7 +24,9 @@ def trend_table(runs: Sequence[Run], trends: Sequence[Trend]) -> Pivot:
     axes = dict.fromkeys(axis for row in firsts for axis in row.point)
     varying = [axis for axis in axes if len({str(row.point.get(axis)) for row in firsts}) > 1]
     others = [name for name in ("flow", "direction") if len({getattr(r, name) for r in firsts}) > 1]
-    heads = (*varying, *others, "run", "when", "n", "figure", "change")
+    # An axis of the profile may have such a name, too.
+    named = [f"flow {name}" if name in varying else name for name in others]
+    heads = (*varying, *named, "run", "when", "n", "figure", "change")
     texts = len(heads) - 3
     rows = [
         (

@@ -3,9 +3,15 @@
 import csv
 import json
 import random
+from types import SimpleNamespace
 
 import pytest
 from store.store_support import NOW, measured_run
+
+from benchctl.analysis.runs.summary import SummaryRow
+from benchctl.analysis.runs.trend import Trend
+from benchctl.analysis.statistics import spread
+from benchctl.report.trend import trend_table
 
 DAY_S = 86400
 
@@ -120,3 +126,10 @@ def test_a_profile_is_named_by_a_part_or_by_its_file_and_runs_by_their_time(benc
     assert names[0] in benchctl("trend", "atl").stdout
     shown = benchctl("trend", "here/atlas.toml", "--since", "2026-11-22").stdout
     assert [name in shown for name in names] == [False, True, True]
+
+
+def test_an_axis_named_as_a_column_has_another_name_there():
+    rows = [SummaryRow({"flow": name}, name, "send", "rtt_s", [1], spread([1.0])) for name in "ab"]
+    trends = [Trend({0: row}, []) for row in rows]
+    run = SimpleNamespace(name="r", started_time=0.0, created_time=0.0)
+    assert trend_table([run], trends).heads[:3] == ("flow", "flow flow", "run")

@@ -90,7 +90,10 @@ def compare(
             "a comparison needs two runs", "for example: benchctl compare baseline last"
         )
     with options.open_reader(store) as reader:
-        a, *others = (read_report(reader, run) for run in reader.find_all(names))
+        runs = reader.find_all(names)
+        if len({run.id for run in runs}) == 1:
+            print(f"benchctl: A and B are one run, {runs[0].name}", file=sys.stderr)
+        a, *others = (read_report(reader, run) for run in runs)
         compared = compare_reports(a, *others, correction=correction)
         if margin is not None:
             compared = [same_within(comparisons, margin) for comparisons in compared]

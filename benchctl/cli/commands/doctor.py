@@ -59,6 +59,22 @@ def doctor(
         return
     with coloured():
         _print(findings)
+        _print_first(findings)
+
+
+# What spoils most measurements, and how many are mended in one sitting.
+_URGENT = ("load", "iperf3", "ping", "lab", "clock", "receive buffer", "send buffer")
+_FIRST = 3
+
+
+def _print_first(findings: Sequence[HealthFinding]) -> None:
+    """Print the remedies that matter most."""
+    notes = [one for one in findings if one.level != "ok" and one.remedy]
+    notes.sort(key=lambda one: (*_URGENT, one.subject).index(one.subject))
+    print()
+    print("mend first:" if notes else "nothing has to be mended")
+    for number, one in enumerate(notes[:_FIRST], 1):
+        print(f"{number}. {visible(f'{one.subject}: {one.remedy}')}")
 
 
 def _of_hosts(profile: str, assignments: list[str], lab: str | None, *, as_json: bool) -> int:

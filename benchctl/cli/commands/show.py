@@ -30,6 +30,7 @@ def show(
         bool,
         typer.Option("--profile", help="Show the profile, with what the command line changed."),
     ] = False,
+    form: options.Format = None,
     _pager: options.Pager = False,
     _units: options.Units = None,
     events: Annotated[
@@ -44,10 +45,15 @@ def show(
     from benchctl.report.exports.table import text_of
     from benchctl.report.report import read_report
 
+    if form is not None:
+        others = {"--trials": trials, "--facts": facts, "--profile": profile, "--events": events}
+        options.reject_beside("--format", others)
     name, store = options.run_and_store(name, store)
     with options.open_reader(store) as reader:
         run = reader.find(name)
-        if profile:
+        if form is not None:
+            _export(reader, run, form)
+        elif profile:
             print(run.profile_text)
         elif facts:
             elsewhere = {"hosts": run.hosts} if run.hosts else {}
@@ -67,6 +73,16 @@ def show(
                 _print_limits(report)
                 for note in reader.notes(run.id):
                     print(visible(f"{note.level}: {note.text}"))
+
+
+def _export(reader: Reader, run: Run, form: str) -> None:
+    """Write a run as `benchctl export` does."""
+    from benchctl.report.output import formats
+    from benchctl.report.output.output import Output
+    from benchctl.report.report import StoredRun
+
+    with Output(None) as out:
+        formats.write(formats.load(form), StoredRun(reader, run), out)
 
 
 def _print_head(run: Run) -> None:
