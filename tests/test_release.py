@@ -6,6 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from benchctl.cli.shared import versions
+from benchctl.cli.shared.versions import version_lines
+
 ROOT = Path(__file__).parents[1]
 
 
@@ -94,3 +97,44 @@ def test_every_make_target_is_declared_and_explained():
     declared = re.search(r"^\.PHONY: ((?:.*\\\n)*.*)$", makefile, flags=re.M)[1]
     explained = re.findall(r"^([\w-]+):.*## ", makefile, flags=re.M)
     assert set(declared.replace("\\", "").split()) == {*explained, "clean"}
+
+
+def test_a_container_has_what_quick_and_serve_need_and_runs_without_root():
+    text = (ROOT / "Containerfile").read_text(encoding="utf-8")
+    lines = text.replace("\\\n", " ").splitlines()
+    steps = [line.split(maxsplit=1) for line in lines if line and not line.startswith("#")]
+    words = [word for word, _ in steps]
+    assert words[0] == "FROM"
+    assert words[-3:] == ["WORKDIR", "ENTRYPOINT", "CMD"]
+    assert ":latest" not in steps[0][1]
+    assert ":" in steps[0][1]
+    assert dict(steps)["USER"] == "bench"
+    copied = [place for word, rest in steps if word == "COPY" for place in rest.split()[:-1]]
+    assert [place for place in copied if not (ROOT / place).exists()] == []
+    runs = " ".join(rest for word, rest in steps if word == "RUN")
+    assert "--require-hashes -r /src/requirements.lock" in runs
+    assert {"iperf3", "iputils-ping", "openssh-client"} <= {*runs.split()}
+    assert "--privileged" in text
+
+
+def test_what_the_package_for_debian_says_is_complete():
+    spec = importlib.util.spec_from_file_location("deb", ROOT / ".ci/deb.py")
+    deb = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(deb)
+    text = deb.CONTROL.format(version="1", architecture="amd64", python="3.11", next_python="3.12")
+    fields = dict(line.split(": ", 1) for line in text.splitlines() if not line.startswith(" "))
+    assert {"Package", "Version", "Architecture", "Maintainer", "Description"} <= fields.keys()
+    assert fields["Depends"] == "python3 (>= 3.11), python3 (<< 3.12)"
+    assert fields["Recommends"] == "iperf3, iputils-ping"
+
+
+def test_the_version_in_full_has_python_and_the_extras_of_users():
+    lines = [*version_lines()]
+    assert lines[0].startswith("Python 3.")
+    extras = {line.partition(":")[0] for line in lines[2:]}
+    assert extras == {"owamp", "parquet", "plot", "report"}
+
+
+def test_an_extra_that_is_not_installed_is_said(monkeypatch):
+    monkeypatch.setattr(versions, "requires", lambda _: ['nothing-like-it>=1; extra == "plot"'])
+    assert [*version_lines()][-1] == "plot: nothing-like-it is not installed"
