@@ -60,6 +60,8 @@ def store_errors(path: Path) -> Iterator[None]:
 
 _HINTS = {
     sqlite3.SQLITE_FULL: "the disk is full; free some space, or choose another store with --store",
+    # SQLite says this, too, where its shared memory file finds no room.
+    sqlite3.SQLITE_IOERR: "see whether the disk is full, or choose another store with --store",
     sqlite3.SQLITE_READONLY: "check that the directory exists and is writable",
     sqlite3.SQLITE_CANTOPEN: "check that the directory exists and is writable",
 }

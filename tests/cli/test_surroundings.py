@@ -91,6 +91,27 @@ def test_who_cannot_build_a_lab_is_told_before_anything_begins(benchctl, tmp_pat
 
 
 @pytest.mark.netns
+def test_a_store_on_a_full_disk_says_what_to_look_at(benchctl):
+    small = benchctl.directory / "small"
+    small.mkdir()
+    profile = benchctl.profile('[flows.main]\nbackend = "simpleperf"\nduration = "100ms"\n')
+    assert benchctl("run", "-q", profile, "--store", "full.sqlite").returncode == 0
+    script = f"""
+        mount -t tmpfs -o size=400k none {small}
+        cp full.sqlite {small}; dd if=/dev/zero of={small}/rest 2>&1
+        {sys.executable} -m benchctl run -q {profile} --store {small}/full.sqlite
+        echo "end: $?"
+    """
+    told = subprocess.run(
+        ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", script],
+        cwd=benchctl.directory, env=benchctl.environment, capture_output=True, text=True,
+        timeout=COMMAND_S, check=False,
+    )  # fmt: skip
+    assert "end: 4" in told.stdout, told
+    assert "the disk is full" in told.stderr
+
+
+@pytest.mark.netns
 def test_a_run_that_fills_the_disk_says_so_and_leaves_a_store_that_opens(benchctl):
     small = benchctl.directory / "small"
     small.mkdir()

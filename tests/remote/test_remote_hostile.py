@@ -1,9 +1,12 @@
 """Hosts that are off, cut off, or hostile: each costs what needs it, and no more time than said."""
 
 import os
+import re
 import signal
+import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 from hosts.test_hostile import PONGS, SHELL_FLOOD, STARTS, hostile
@@ -200,3 +203,44 @@ def test_two_interrupts_end_a_look_at_hosts_at_once(lab, tmp_path):
     interrupt(lab, "doctor")
     doctor.communicate()
     assert time.monotonic() - began < 3.0
+
+
+# --- what mends it, as real servers bring it about ----------------------------------------------
+
+
+def test_a_changed_key_of_an_alias_is_removed_by_the_command_that_is_shown(lab, measure, tmp_path):
+    key, known = tmp_path / "key", tmp_path / "known hosts"
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key], check=True)
+    known.write_text(f"real {Path(f'{key}.pub').read_text()}")
+    files = f'UserKnownHostsFile "{known}"\nGlobalKnownHostsFile /dev/null'
+    lab.configure(f"Host tokyo\nHostKeyAlias real\n{files}")
+    run = measure(MAIN)
+    assert run.end() == 3, run.told()
+    told = "".join(run.errors)
+    assert "host tokyo: its host key is not the known one" in told
+    shown = re.search("remove the old key: (ssh-keygen .*)", told)[1]
+    assert lab.run("sh", "-c", shown).returncode == 0
+    assert known.read_text() == ""
+    run = measure(MAIN)
+    assert run.end() == 3, run.told()
+    assert "host tokyo: its host key is unknown" in "".join(run.errors)
+
+
+def test_a_server_that_takes_passwords_only_is_not_told_to_take_a_key(lab, measure):
+    lab.serve("tokyo", "-o", "PubkeyAuthentication=no", "-o", "PasswordAuthentication=yes")
+    lab.configure("Host tokyo\nPort 2222")
+    run = measure(MAIN)
+    assert run.end() == 3, run.told()
+    told = "".join(run.errors)
+    assert "host tokyo: permission denied: it takes no keys" in told
+    assert "ssh-copy-id" not in told
+
+
+def test_an_agent_that_crashes_there_ends_the_run_with_its_last_words(lab, measure, tmp_path):
+    script = tmp_path / "agent.py"
+    script.write_text(hostile("raise SystemError('out of luck')")[-1])
+    lab.serve("tokyo", "-o", f"ForceCommand={sys.executable} -I -S {script}")
+    lab.configure("Host tokyo\nPort 2222")
+    run = measure(MAIN)
+    assert run.end() == 3, run.told()
+    assert "host tokyo: SystemError: out of luck" in "".join(run.errors)
