@@ -79,7 +79,13 @@ def test_before_the_first_end_the_time_left_is_the_plan(watch):
 def test_a_trial_whose_attempt_failed_takes_its_whole_time_again(watch):
     watched = watch()
     trial, flow = watched.trial(0.5, None), sample_report.flow("main", Status.FAILED).flow
+    flow = replace(flow, finished_time=NOW)
+    watched.progress._run = replace(
+        watched.run, settings=replace(watched.run.settings, backoff_s=3.0)
+    )
     watched.progress.show(FlowEnded(trial, flow, {}))
+    watched.now = NOW + 1
+    assert watched.progress.time_left() == "7 s left"
     watched.now = NOW + 20
     assert watched.progress.time_left() == "5 s left"
     watched.progress.show(FlowStarted(replace(trial, started_time=watched.now), flow))

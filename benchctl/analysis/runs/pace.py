@@ -19,12 +19,17 @@ class Timing(NamedTuple):
     finished_time: float
 
 
-def rest_s(planned_s: float, elapsed_s: float, *, failed: bool) -> float:
+def rest_s(planned_s: float, elapsed_s: float, wait_s: float | None = None) -> float:
     """Return the time that a running trial still takes.
 
-    After an attempt that ``failed``, the next takes all of it again.
+    ``wait_s`` is that until its next attempt, which takes all of it again; None while it measures.
     """
-    return planned_s if failed else max(0.0, planned_s - elapsed_s)
+    return max(0.0, planned_s - elapsed_s) if wait_s is None else wait_s + planned_s
+
+
+def wait_s(backoff_s: float, attempt: int, since_s: float) -> float:
+    """Return the time until the attempt after one that failed ``since_s`` ago."""
+    return max(0.0, backoff_s * 2.0 ** (attempt - 1) - since_s)
 
 
 def extra_s(ended: Sequence[Timing], pause_s: float) -> float:

@@ -13,11 +13,11 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 from rich.text import Text
 
-from benchctl.analysis.runs.pace import Timing, extra_s, rest_s
+from benchctl.analysis.runs.pace import Timing, extra_s, rest_s, wait_s
 from benchctl.metrics import Fold
 from benchctl.report.progress.terminal import TerminalStatus
 from benchctl.report.text.detail import trial_title
-from benchctl.run.record import Run, Trial
+from benchctl.run.record import RecordedFlow, Run, Trial
 from benchctl.run.status import Status
 from benchctl.store.follow import (
     FlowEnded,
@@ -124,8 +124,8 @@ class LiveProgress:
         )  # fmt: skip
         self._bar = self._progress.add_task(visible(run.profile), total=run.trials, left="")
         self._trial: Trial | None = None
-        self._failed = False
-        """Whether its last attempt has failed, and another is to come."""
+        self._failed: RecordedFlow | None = None
+        """A flow that made its last attempt fail, if another is to come."""
         self._done = 0
         self._remaining = remaining
         self._to_come, self._to_come_s = remaining()
@@ -141,14 +141,15 @@ class LiveProgress:
     def show(self, event: RunEvent) -> None:
         match event:
             case TrialStarted(trial):
-                self._trial, self._failed = trial, False
+                self._trial, self._failed = trial, None
             case RunResumed():
                 self._to_come, self._to_come_s = self._remaining()
             case FlowStarted(trial):
-                self._trial, self._failed = trial, False
+                self._trial, self._failed = trial, None
                 self._now.clear()
             case FlowEnded(_, flow):
-                self._failed |= flow.status is Status.FAILED
+                if flow.status is Status.FAILED:
+                    self._failed = flow
             case Sampled(flow, sample):
                 if name := self._vocabulary.headline(flow.backend, sample.metrics):
                     stream = (sample.role, sample.direction, sample.stream)
@@ -202,7 +203,11 @@ class LiveProgress:
         left_s, to_come = self._to_come_s, self._to_come
         if self._trial is not None and self._trial.started_time is not None:
             planned_s, elapsed_s = self._trial.duration_s, self._clock() - self._trial.started_time
-            left_s -= planned_s - rest_s(planned_s, max(0.0, elapsed_s), failed=self._failed)
+            again_s = None
+            if (failed := self._failed) is not None:
+                since_s = self._clock() - (failed.finished_time or self._clock())
+                again_s = wait_s(self._run.settings.backoff_s, failed.attempt, since_s)
+            left_s -= planned_s - rest_s(planned_s, max(0.0, elapsed_s), again_s)
             to_come -= 1
         left_s += to_come * extra_s(self._ended, self._run.settings.pause_s)
         # Whole seconds: nobody reads tenths, and a title must not flicker.

@@ -17,7 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from benchctl.analysis.results import FlowReport, TrialReport
-from benchctl.analysis.runs.pace import LATELY, Timing, extra_s, rest_s
+from benchctl.analysis.runs.pace import LATELY, Timing, extra_s, rest_s, wait_s
 from benchctl.report.progress.goals import bounds_of_trials
 from benchctl.report.report import Report, report_of
 from benchctl.run.codec import to_json
@@ -321,8 +321,11 @@ class RunView:
         if current >= 0 and self.trials[current].status_at(time) == RUNNING:
             trial = self.trials[current]
             failure = self.failure_at(current, time)
-            failed = failure is not None and failure.attempt == trial.attempt
-            left_s += rest_s(trial.outline.duration_s, trial.elapsed_s(time), failed=failed)
+            again_s = None
+            if failure is not None and failure.attempt == trial.attempt:
+                since_s = time - (failure.finished_time or time)
+                again_s = wait_s(self.run.settings.backoff_s, failure.attempt, since_s)
+            left_s += rest_s(trial.outline.duration_s, trial.elapsed_s(time), again_s)
         ended = [
             Timing(trial.outline.duration_s, trial.started_time, trial.finished_time)
             for trial in self.trials[max(0, current - LATELY) : current + 1]
