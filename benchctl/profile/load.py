@@ -74,7 +74,7 @@ def load_profile(
     """Read, merge and validate a profile: a file, one that comes with benchctl, ``-`` for stdin.
 
     ``assignments`` are the ``--set`` texts, ``key=value``. Without ``lab``, that of the profile is
-    left out. Raises ProfileError or UsageError.
+    left out, and so are axes of its values. Raises ProfileError or UsageError.
     """
     sources = _with_bases(_source(name))
     data: dict[str, Any] = {}
@@ -82,6 +82,9 @@ def load_profile(
         data = merge(data, source.data)
     if not lab or _at_lab(data) == NO_LAB:
         data.pop("lab", None)
+        axes = data.get("axes")
+        if isinstance(axes, dict):
+            data = {**data, "axes": {name: one for name, one in axes.items() if not _is_labs(one)}}
     overrides = read_overrides(assignments, data)
     try:
         model = Profile.model_validate(overrides.data)
@@ -93,6 +96,12 @@ def load_profile(
             hint = 'put a name with dots in quotes, as in "main.window" = […]'
         raise _locate(overrides, sources, key).error(key, what, hint) from None
     return Document(model, tuple(sources), overrides)
+
+
+def _is_labs(axis: object) -> bool:
+    """Return whether an axis sets a value of the lab, and so means nothing without one."""
+    sets = axis.get("sets") if isinstance(axis, dict) else None
+    return isinstance(sets, str) and sets.startswith("lab.")
 
 
 def _at_lab(data: Mapping[str, Any]) -> object:

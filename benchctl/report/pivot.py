@@ -44,16 +44,19 @@ class Pivot(Struct, frozen=True):
     rows: tuple[tuple[str, ...], ...]
 
 
-def pivot(report: Report) -> Pivot:
-    """Return the summary table of a report."""
+def pivot(report: Report, statistics: Sequence[str] = ()) -> Pivot:
+    """Return the summary table of a report.
+
+    Metrics with a distribution also have a column for the mean of each of these ``statistics`` of
+    the repeats, such as ``p95``.
+    """
     groups: dict[tuple[Any, ...], _Group] = {}
     broken: set[tuple[Any, ...]] = set()
     for figure in (*report.summary, *report.broken):
         if figure.flow:  # else of a whole trial
-            key = (point_key(figure.point), figure.flow, figure.direction)
-            groups.setdefault(key, {}).setdefault(figure.metric, figure)
+            groups.setdefault(_key(figure), {}).setdefault(figure.metric, figure)
     for figure in report.broken:
-        broken.add((point_key(figure.point), figure.flow, figure.direction, figure.metric))
+        broken.add((*_key(figure), figure.metric))
     metrics = _shown(report.run, list(groups.values()))
     varying = report.run.varying
     firsts = [next(iter(group.values())) for group in groups.values()]
@@ -66,8 +69,17 @@ def pivot(report: Report) -> Pivot:
     way = "measured" if "direction" in varying else "direction"
     heads = [*varying, *["flow"] * flows, *[way] * directions, "n"]
     texts = len(heads) - 1
+    extra = {
+        (name, one): {_key(row): row for row in report.rows_of(name, one)}
+        for name in metrics
+        for one in statistics
+    }
+    columns = {
+        name: [one for one in statistics if extra[name, one]] for name in metrics
+    }  # fmt: skip
     for name, kinds in metrics.items():
-        heads += [without_unit(name), *kinds]
+        heads += [without_unit(name), *(f"{without_unit(name)}.{one}" for one in columns[name])]
+        heads += kinds
     rows = []
     for first, (key, group) in zip(firsts, groups.items(), strict=True):
         row = [str(first.point.get(axis, "-")) for axis in varying]
@@ -77,9 +89,16 @@ def pivot(report: Report) -> Pivot:
             beside = group[name].beside if name in group else {}
             mark = CANNOT_BE if (*key, name) in broken else ""
             row.append(with_interval(group[name]) + mark if name in group else "-")
+            for one in columns[name]:
+                found = extra[name, one].get(key)
+                row.append(with_interval(found) if found else "-")
             row += [format_value(name, beside[kind]) if kind in beside else "-" for kind in kinds]
         rows.append(tuple(row))
     return Pivot(tuple(heads), tuple(place >= texts for place in range(len(heads))), tuple(rows))
+
+
+def _key(row: SummaryRow) -> tuple[Any, ...]:
+    return point_key(row.point), row.flow, row.direction
 
 
 def _shown(run: Run, groups: Sequence[_Group]) -> dict[str, list[str]]:

@@ -15,6 +15,7 @@ from benchctl.report.pivot import Pivot, figure_name, with_interval
 from benchctl.run.record import Run
 from benchctl.units import format_ratio, format_time, format_value
 
+_OTHERWISE = {"flow": "of flow", "direction": "measured"}
 CHANGE = ("level_before", "level_after", "verdict", "confidence")
 
 
@@ -25,7 +26,7 @@ def trend_table(runs: Sequence[Run], trends: Sequence[Trend]) -> Pivot:
     varying = [axis for axis in axes if len({str(row.point.get(axis)) for row in firsts}) > 1]
     others = [name for name in ("flow", "direction") if len({getattr(r, name) for r in firsts}) > 1]
     # An axis of the profile may have such a name, too.
-    named = [f"flow {name}" if name in varying else name for name in others]
+    named = [_OTHERWISE[name] if name in varying else name for name in others]
     heads = (*varying, *named, "run", "when", "n", "figure", "change")
     texts = len(heads) - 3
     rows = [

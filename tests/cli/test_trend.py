@@ -132,4 +132,4 @@ def test_an_axis_named_as_a_column_has_another_name_there():
     rows = [SummaryRow({"flow": name}, name, "send", "rtt_s", [1], spread([1.0])) for name in "ab"]
     trends = [Trend({0: row}, []) for row in rows]
     run = SimpleNamespace(name="r", started_time=0.0, created_time=0.0)
-    assert trend_table([run], trends).heads[:3] == ("flow", "flow flow", "run")
+    assert trend_table([run], trends).heads[:3] == ("flow", "of flow", "run")

@@ -3,6 +3,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from benchctl.errors import BenchctlError
+from benchctl.profile.load import load_profile
 
 PROFILE = """\
 title = "before"
@@ -202,3 +203,19 @@ def test_any_setting_is_taken_or_refused_in_one_line(plan, texts):
     except BenchctlError as error:
         said = error.message + error.hint
     assert said.isprintable()
+
+
+def test_without_its_lab_a_profile_has_no_axes_of_it(tmp_path):
+    (tmp_path / "p.toml").write_text("""
+        [lab]
+        topology = "access.toml"
+        [flows.main]
+        backend = "iperf3"
+        to = "server"
+        [axes]
+        queue = { sets = "lab.links.access.queue", values = [33, 200] }
+        streams = [1, 2]
+        """)
+    loaded = load_profile(str(tmp_path / "p.toml"), lab=False)
+    assert loaded.model.lab is None
+    assert [*loaded.model.axes] == ["streams"]

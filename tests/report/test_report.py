@@ -11,6 +11,7 @@ from store.store_support import measured_run
 from benchctl.analysis.flow.held import held
 from benchctl.analysis.flow.laws import Terms
 from benchctl.analysis.runs.outcomes import Answer
+from benchctl.analysis.runs.summary import Measured, summarize
 from benchctl.report.exports.csv import export as csv_of
 from benchctl.report.exports.entries import report_entry
 from benchctl.report.exports.spreadsheet import export as spreadsheet_of
@@ -232,3 +233,15 @@ def test_a_figure_that_is_known_in_coarse_steps_says_so():
     fine = replace(figure, resolution=5e4)
     flows = [replace(one, told={(one.flow.direction, "throughput_bps"): fine})]
     assert "steps" not in "".join(remarks(report_of(RUN, [replace(TRIALS[0], flows=flows)])))
+
+
+def test_on_demand_distributions_have_columns_of_their_percentiles():
+    spread = {"min": 0.01, "median": 0.02, "p95": 0.05, "max": 0.06}
+    figures = {("send", "rtt_s"): Figure(0.025, "tool", spread)}
+    measured = [Measured(point, "ping", figures) for point in ({}, {})]
+    report = replace(REPORT, run=replace(RUN, settings=Settings({}, "sequential", ())),
+                     measured=measured, summary=summarize(measured), broken=[])  # fmt: skip
+    shown = pivot(report, ("median", "p95"))
+    assert shown.heads == ("n", "rtt", "rtt.median", "rtt.p95")
+    assert shown.rows == (("2", "25.0 ms ±0", "20.0 ms ±0", "50.0 ms ±0"),)
+    assert pivot(report).heads == ("n", "rtt")

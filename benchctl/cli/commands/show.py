@@ -30,6 +30,10 @@ def show(
         bool,
         typer.Option("--profile", help="Show the profile, with what the command line changed."),
     ] = False,
+    percentiles: Annotated[
+        bool,
+        typer.Option("--percentiles", help="Add columns of medians and 95th percentiles."),
+    ] = False,
     form: options.Format = None,
     _pager: options.Pager = False,
     _units: options.Units = None,
@@ -69,7 +73,7 @@ def show(
                 report = read_report(reader, run)
                 if report.trials:
                     print(*map(visible, read_answer(reader, report)), sep="\n", end="\n\n")
-                print(text_of(report), end="")
+                print(text_of(report, ("median", "p95") if percentiles else ()), end="")
                 _print_limits(report)
                 for note in reader.notes(run.id):
                     print(visible(f"{note.level}: {note.text}"))

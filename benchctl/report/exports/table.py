@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from benchctl.report.answer import read_answer
 from benchctl.report.pivot import align, pivot
@@ -22,11 +22,11 @@ def export(stored: StoredRun) -> Iterator[str]:
         yield from (f"{visible(line)}\n" for line in read_answer(stored.reader, report))
 
 
-def text_of(report: Report) -> str:
-    """Return the table of a report, and the remarks below it."""
+def text_of(report: Report, statistics: Sequence[str] = ()) -> str:
+    """Return the table of a report as `pivot` does, and the remarks below it."""
     found = search_table(report)
     head = f"{align(found.heads, found.rows, found.numeric)}\n" if found is not None else ""
-    shown = pivot(report)
+    shown = pivot(report, statistics)
     text = f"{without_figures(report)}\n"
     if shown.rows:
         text = align(shown.heads, shown.rows, shown.numeric)
