@@ -28,6 +28,7 @@ from benchctl.api.importer import Importer
 from benchctl.api.parameters import Dscp, Duration, Parameters, Rate, Ratio, Size
 from benchctl.api.parser import Channel, LineParser, Parser, ParserError, replay
 from benchctl.api.recording import Recording
+from benchctl.api.silent import silent_server
 from benchctl.api.tool import Capabilities, Probe, Role, Tool
 from benchctl.exporter import ExportedRun, Exporter, ExportError
 from benchctl.metrics import (
@@ -48,7 +49,7 @@ __all__ = [
     "ExportedRun", "Exporter", "Failure", "FailureKind", "Field", "Flow", "Fold", "Importer",
     "LineParser", "Metric", "Parameters", "Parser", "ParserError", "Probe", "Rate", "Ratio",
     "Ready", "Recording", "Role", "Sample", "Size", "Started", "Summary", "Tool", "TracedRoute",
-    "Warn", "replay", "write_duration", "write_rate", "write_size",
+    "Warn", "replay", "silent_server", "write_duration", "write_rate", "write_size",
 ]  # fmt: skip
 
 API_VERSION = 1
