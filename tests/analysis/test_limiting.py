@@ -116,6 +116,8 @@ def test_a_window_that_is_far_exceeded_does_not_limit():
 def test_the_rate_asked_for_comes_first():
     requested = {"rate": 5e6, "streams": 2}
     assert by({"throughput_bps": 9.97e6, **RTT}, requested=requested) is Limiter.RATE
+    # What exceeds a rate by far was not limited by it: bytes that leave before TCP is paced.
+    assert by({"throughput_bps": 106e6, **RTT}, requested=requested) is not Limiter.RATE
 
 
 def test_a_busy_process_is_named_where_no_bound_is_near():

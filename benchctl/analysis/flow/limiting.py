@@ -318,6 +318,8 @@ def _of_datagrams(known: Mapping[str, Any], figures: Mapping[str, float]) -> Lim
         return Limiter.RECEIVER if here else Limiter.BOTTLENECK
     if asked and lost is None and known["rate_bps"] < REACHED * asked:
         return Limiter.UNKNOWN
+    if asked and known["rate_bps"] > EXCEEDED * asked:
+        return Limiter.UNKNOWN
     return Limiter.RATE if asked else Limiter.SENDER
 
 
@@ -329,7 +331,7 @@ def _of_tcp(
     ``by_loss`` is None where the loss events are not known well enough.
     """
     rate_bps, share_bps, asked = known["rate_bps"], known["share_bps"], known["asked_bps"]
-    if asked and rate_bps >= 0.95 * asked:
+    if asked and 0.95 * asked <= rate_bps <= EXCEEDED * asked:
         return Limiter.RATE, None
     busy_core = (known["cpu_ratio"] or 0.0) >= REACHED
     if (known.get("idle_ratio") or 0.0) > HALF and not busy_core:

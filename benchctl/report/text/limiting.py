@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import asdict
 
-from benchctl.analysis.flow.limiting import Limit, Limiter, limit_of, waits_of
+from benchctl.analysis.flow.limiting import EXCEEDED, Limit, Limiter, limit_of, waits_of
 from benchctl.analysis.results import FlowReport
 from benchctl.analysis.runs.summary import point_key
 from benchctl.report.pivot import Pivot
@@ -200,6 +200,8 @@ def _share(limit: Limit) -> str:
 
 
 def _unknown(limit: Limit) -> str:
+    if limit.asked_bps and limit.rate_bps > EXCEEDED * limit.asked_bps:
+        return f"that is more than the {_rate(limit.asked_bps)} that were asked for"
     if limit.rtt_s is None:
         return "the sender's round-trip time, window and loss are not reported at this end"
     if limit.loss_ratio and limit.loss_events_most is None:
