@@ -335,6 +335,8 @@ def _parts(report: Report, request: PictureRequest, wanted: Wanted) -> Iterator[
     run = report.run
     by = [REPEAT if name == REPEAT else _axis(run, name, "--by") for name in wanted.by]
     shown = {request.x, request.series}
+    if request.kind is PictureKind.SEARCH and run.settings.search is not None:
+        shown = {run.settings.search.axis}
     if wanted.every:
         by += [axis for axis in run.varying if axis not in {*by, *shown}]
         if request.kind in (PictureKind.TIME, PictureKind.SEQUENCE) and REPEAT not in by:

@@ -350,7 +350,8 @@ def label_of(figure: Picture, line: PictureLine) -> str:
     """Return the name of a line with its role; empty for the only measured one."""
     number = line.number
     name = figure.names[number] if number is not None and number < len(figure.names) else ""
-    return name if line.role is LineRole.MEASURED else f"{name} {line.role}".strip()
+    role = line.name if line.role is LineRole.REPORTED else line.role
+    return name if line.role is LineRole.MEASURED else f"{name} {role}".strip()
 
 
 def _dash(line: PictureLine) -> str:

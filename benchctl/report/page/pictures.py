@@ -79,6 +79,8 @@ def _over_time(report: Report) -> Iterator[Wanted]:
     Metrics share a figure unless it has more flows than can be told apart.
     """
     run = report.run
+    if run.settings.search is not None:
+        return  # a try is one point of the bracket
     axes = run.varying
     flows = max((len({key for key, _ in _lines(one)}) for one in report.trials), default=0)
     as_lines = flows == 1 and axes and len(run.values[axes[-1]]) <= MOST_LINES
