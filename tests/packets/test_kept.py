@@ -166,7 +166,7 @@ def test_pictures_of_packets_are_drawn_from_the_trace_where_it_still_is(benchctl
     "command",
     [
         ("show", "--events"),
-        ("compare", "last", "last"),
+        ("compare", "last", "--against", "baseline"),
         ("runs", "tag", "last", "seen"),
         ("export", "last", "--format", "csv"),
         ("export", "last", "--format", "jsonl"),
@@ -175,6 +175,8 @@ def test_pictures_of_packets_are_drawn_from_the_trace_where_it_still_is(benchctl
 )
 def test_commands_of_runs_take_a_kept_trace(benchctl, command):
     kept(benchctl("packets", "slow.pcap"))
+    benchctl("baseline", "set", "last")
+    kept(benchctl("packets", "slow.pcap", "--interval", "5ms"))
     done = benchctl(*command)
     assert (done.returncode, done.stderr) == (0, "")
 

@@ -205,3 +205,17 @@ class Picture(Struct, frozen=True):
             for number, name in enumerate(self.names)
             if self.kind is not PictureKind.SEQUENCE or number in there
         ]
+
+    @property
+    def beside(self) -> dict[LineRole, str]:
+        """What stands beside the measured lines, with its name in a legend.
+
+        Open marks are what others reported, or the tries of a search.
+        """
+        found = {line.role: line.name for panel in self.panels for line in panel.lines}
+        roles = (LineRole.EXPECTED, LineRole.REPORTED, LineRole.INVALID)
+        return {
+            role: found[role] if role is LineRole.REPORTED else role.value
+            for role in roles
+            if role in found
+        }

@@ -131,13 +131,12 @@ def _legend(figure: Picture) -> list[tuple[str, str]]:
         for number, name in figure.named
         if name
     ]
-    roles = {line.role: line.name for line in lines}
     samples = {
         LineRole.EXPECTED: "theory dash",
         LineRole.REPORTED: "open",
         LineRole.INVALID: "cross",
     }
-    return entries + [(samples[role], roles[role]) for role in samples if role in roles]
+    return entries + [(samples[role], name) for role, name in figure.beside.items()]
 
 
 def _thinned(figure: Picture, points: int) -> str:

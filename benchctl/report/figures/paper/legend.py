@@ -45,7 +45,6 @@ def handles_of(
                 joined = "none" if figure.kind is PictureKind.PLANE else "-"
                 handle = Line2D([], [], color=colour, marker=mark, linestyle=joined)
             yield handle, name or "-"
-    roles = {line.role: line.name for panel in figure.panels for line in panel.lines}
     beside: dict[LineRole, dict[str, Any]] = {
         LineRole.EXPECTED: {"color": GREY, "linestyle": "--", "linewidth": 1.1},
         LineRole.REPORTED: {
@@ -53,8 +52,7 @@ def handles_of(
         },
         LineRole.INVALID: {"color": "black", "linestyle": "none", "marker": "x"},
     }  # fmt: skip
-    yield from ((Line2D([], [], **drawn), roles[role]) for role, drawn in beside.items()
-                if role in roles)  # fmt: skip
+    yield from ((Line2D([], [], **beside[role]), name) for role, name in figure.beside.items())
 
 
 def _of_packets(

@@ -72,9 +72,8 @@ def _legend(figure: Picture) -> Iterator[Span]:
         yield Span(f"{figure.series}:  " if figure.series else "", "label")
         for number, name in figure.named:
             yield Span(f"{letter(number)} {name}  ", role_of(number))
-    roles = {line.role: line.name for panel in figure.panels for line in panel.lines}
-    signs = ((LineRole.EXPECTED, "- -"), (LineRole.REPORTED, REPORTED), (LineRole.INVALID, INVALID))
-    yield from (Span(f"{sign} {roles[role]}  ", "label") for role, sign in signs if role in roles)
+    signs = {LineRole.EXPECTED: "- -", LineRole.REPORTED: REPORTED, LineRole.INVALID: INVALID}
+    yield from (Span(f"{signs[role]} {name}  ", "label") for role, name in figure.beside.items())
 
 
 def _over_time(
