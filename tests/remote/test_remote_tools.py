@@ -73,3 +73,16 @@ def test_what_iperf3_reports_is_what_the_devices_of_both_hosts_carried(
     assert figures["bytes_sent"] >= 7e6
     for carried in (sent, received):
         assert least <= carried <= most + BESIDE_BYTES, (figures, sent, received)
+
+
+def test_a_first_look_at_a_host_needs_nothing_there_but_a_login(lab, tmp_path):
+    done = lab.run(
+        sys.executable, "-m", "benchctl", "quick", "--ssh", "tokyo", "--duration", "1s",
+        "--udp", "0", "--no-ping", "-q", "--format", "json", "--store", str(tmp_path / "s.sqlite"),
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    trials = json.loads(done.stdout)["trials"]
+    assert [trial["point"]["measure"] for trial in trials] == ["send", "receive"]
+    for trial in trials:
+        (flow,) = trial["flows"]
+        assert {"throughput_bps", "responsiveness_rpm"} <= flow["metrics"].keys()
