@@ -330,6 +330,10 @@ class Search(Struct, frozen=True):
     overflow_s: float | None = None
 
 
+# Beyond all waits, and a float can still hold it.
+_MOST_DOUBLINGS = 100
+
+
 class Settings(Struct, frozen=True):
     """The settings that all trials of a run share.
 
@@ -356,6 +360,10 @@ class Settings(Struct, frozen=True):
     until: Until | None = None
     search: Search | None = None
     gives_up: bool = False
+
+    def wait_s(self, failed: int) -> float:
+        """Return the wait in seconds after the ``failed``-th failure, from 1: doubled each time."""
+        return self.backoff_s * 2.0 ** min(failed - 1, _MOST_DOUBLINGS)
 
 
 class PlannedTrials(Protocol):

@@ -164,3 +164,10 @@ def test_a_name_that_is_not_known_is_said_before_anything_is_planned(benchctl):
     assert (result.returncode, result.stdout) == (3, "")
     assert result.stderr.startswith("benchctl: the name no-such-host.invalid is not known here: ")
     assert not benchctl.store.exists()
+
+
+@pytest.mark.parametrize(
+    ("port", "tool"), [(8088, "simpleperf"), (5201, "iperf3"), (9000, "iperf3")]
+)
+def test_a_port_that_is_given_names_the_tool_whose_own_it_is(port, tool):
+    assert _answering("192.0.2.1", port, quiet=False) == tool

@@ -7,6 +7,8 @@ from itertools import pairwise
 from statistics import median
 from typing import NamedTuple
 
+from benchctl.run.planned import Settings
+
 # Trials of long ago say little: the network or the machine may have been another then.
 LATELY = 20
 
@@ -27,9 +29,14 @@ def rest_s(planned_s: float, elapsed_s: float, wait_s: float | None = None) -> f
     return max(0.0, planned_s - elapsed_s) if wait_s is None else wait_s + planned_s
 
 
-def wait_s(backoff_s: float, attempt: int, since_s: float) -> float:
-    """Return the time until the attempt after one that failed ``since_s`` ago."""
-    return max(0.0, backoff_s * 2.0 ** (attempt - 1) - since_s)
+def wait_s(settings: Settings, attempt: int, since_s: float) -> float:
+    """Return the time until the attempt after one that failed ``since_s`` ago.
+
+    Attempts at a server that is starting are numbered, too, and do not wait longer than any that
+    the profile allows.
+    """
+    longest = max(1, settings.attempts - 1)
+    return max(0.0, settings.wait_s(min(attempt, longest)) - since_s)
 
 
 def extra_s(ended: Sequence[Timing], pause_s: float) -> float:

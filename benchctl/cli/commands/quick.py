@@ -32,7 +32,8 @@ def quick(
         typer.Option(
             "--backend",
             metavar="NAME",
-            help="The tool; default: the one that answers, simpleperf or iperf3.",
+            help="The tool; default: the one that answers, simpleperf or iperf3; with --port the "
+            "one whose usual port it is, else iperf3.",
             autocompletion=completion.backends,
         ),
     ] = None,
@@ -161,14 +162,14 @@ def _answering(host: str, port: int | None, *, quiet: bool) -> str:
     from benchctl.engine.checks.network import listening
     from benchctl.errors import MissingError
 
-    if port is not None:  # a port does not say whose it is
-        return OTHER
     registry = installed()
     ports = {
         number: name
         for name in (OURS, OTHER)
         if (number := registry.load(name).capabilities.default_port) is not None
     }
+    if port is not None:  # a port that is nobody's own does not say whose it is
+        return ports.get(port, OTHER)
     found = listening(host, [*ports])
     for number, name in ports.items():
         if not found[number]:

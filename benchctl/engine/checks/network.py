@@ -132,7 +132,7 @@ def check_name(name: str) -> None:
 def listening(address: str, ports: Sequence[int]) -> dict[int, str]:
     """Return which TCP ports of a host accept a connection: with an empty text, else with why not.
 
-    All are tried at the same time, for `LISTENS_S` at most.
+    All are tried at the same time, each address of the host for `LISTENS_S` at most.
     """
 
     def look(port: int) -> str:

@@ -19,6 +19,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 
+from benchctl.run.planned import Settings
+
 # Longest wait between two looks for a server that is starting.
 SERVER_BACKOFF_S = 5.0
 
@@ -60,20 +62,17 @@ class NextAttempt:
     wait_s: float
 
 
-def next_attempt(
-    end: AttemptEnd, tries: Tries, attempts: int, backoff_s: float
-) -> NextAttempt | None:
+def next_attempt(end: AttemptEnd, tries: Tries, settings: Settings) -> NextAttempt | None:
     """Return what follows an attempt; None ends the trial."""
     again = replace(tries, number=tries.number + 1)
-    doubled_s = backoff_s * 2 ** (tries.counted - 1)
     match end:
         case AttemptEnd.BUSY:
             return NextAttempt(again, 0.0)
         case AttemptEnd.STARTING:
-            wait_s = min(backoff_s * 2**tries.waits, SERVER_BACKOFF_S)
+            wait_s = min(settings.wait_s(tries.waits + 1), SERVER_BACKOFF_S)
             return NextAttempt(replace(again, waits=tries.waits + 1), wait_s)
-        case AttemptEnd.FAILED | AttemptEnd.SITE_FAILED if tries.counted < attempts:
-            wait_s = 0.0 if end is AttemptEnd.SITE_FAILED else doubled_s
+        case AttemptEnd.FAILED | AttemptEnd.SITE_FAILED if tries.counted < settings.attempts:
+            wait_s = 0.0 if end is AttemptEnd.SITE_FAILED else settings.wait_s(tries.counted)
             return NextAttempt(replace(again, counted=tries.counted + 1), wait_s)
         case _:
             return None

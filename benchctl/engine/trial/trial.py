@@ -78,7 +78,7 @@ class TrialRunner:
             calls = self._attendance if tries.number == first_attempt else None
             tried = await self._try(trial_id, trial, tries, calls)
             tries = replace(tries, ports=tried.ports)
-            after = next_attempt(tried.end, tries, settings.attempts, settings.backoff_s)
+            after = next_attempt(tried.end, tries, settings)
             if after is None:
                 return self._finish(trial_id, trial, tried)
             tries = after.tries

@@ -118,7 +118,8 @@ def _panel(
              *(line for line in lines if line.role is not LineRole.EXPECTED)]  # fmt: skip
     described = request.run.vocabulary.describe(metric[0])
     bars = lines if request.kind is PictureKind.BARS else ()
-    seen = [y for line in bars if line.role is LineRole.MEASURED for y in line.ys]
+    # A bar of 0 is not seen on any axis.
+    seen = [y for line in bars if line.role is LineRole.MEASURED for y in line.ys if y > 0]
     y = value_axis(described, lines, aggregate=metric[1], x_is_log=x.log, seen=seen)
     return Panel(y, lines)
 

@@ -83,9 +83,11 @@ def plane(request: PictureRequest) -> Picture | None:
         Panel(value_axis(known("throughput_bps"), rates, x_is_log=log), rates),
         Panel(value_axis(known("tcp_rtt_s"), rtts), rtts),
     ]
+    bounded = any(line.role is LineRole.EXPECTED for line in rates)
     notes = [
-        "window: the smaller of the congestion window and the peer's, over all streams;"
-        " dashed: window / least RTT up to the share of the path, and the RTT with its queue",
+        "window: the smaller of the congestion window and the peer's, over all streams"
+        + "; dashed: window / least RTT up to the share of the path, and the RTT with its queue"
+        * bounded,
         *left_out(count, len(numbers), "lines"),
     ]
     if len(paths) > MOST_PATHS:

@@ -230,7 +230,7 @@ class _Drawn:
             return None
         names = [", ".join(key) for key in self._numbers]
         if self._request.totals and self._rates:
-            panels.append(self._totals(names))
+            panels += self._totals(names)
         notes += left_out(self._count, len(self._numbers), "lines")
         if self._left_repeats:
             count = len(self._left_repeats)
@@ -239,14 +239,18 @@ class _Drawn:
         x = Axis("time", "time_s", begin_s, end_s)
         return self._request.figure(x, panels, names, self._naming.title, notes)
 
-    def _totals(self, names: list[str]) -> Panel:
-        """Return the panel of the sums, which get names and numbers of their own."""
+    def _totals(self, names: list[str]) -> Iterator[Panel]:
+        """Yield the panel of the sums, unless none has a value; each has a name and number."""
         lines = []
         for name, rates in self._rates.items():
-            names.append(name)
-            lines.append(_sum_of(rates, name, len(names) - 1))
+            total = _sum_of(rates, name, len(names))
+            if any(map(math.isfinite, total.ys)):
+                names.append(name)
+                lines.append(total)
+        if not lines:
+            return
         y = value_axis(self._request.run.vocabulary.describe(_RATE), lines, seen=_usual(lines))
-        return Panel(replace(y, title="total throughput"), lines)
+        yield Panel(replace(y, title="total throughput"), lines)
 
     def _changed(self, *, first: bool) -> Iterator[PictureEvent]:
         """Yield the changes of the lab for a panel; the first has their words."""
@@ -255,13 +259,16 @@ class _Drawn:
 
 
 def _sum_of(rates: Sequence[PictureLine], name: str, number: int) -> PictureLine:
-    """Return the sum of lines at the places of the one with the most; each holds until its next."""
+    """Return the sum of lines at the places of the one with the most; each holds until its next.
+
+    Where one of them has a gap, the sum has one.
+    """
     xs = max((line.xs for line in rates), key=len)
     ys = [0.0] * len(xs)
     for line in rates:
         for place, x in enumerate(xs):
             at = bisect_right(line.xs, x) - 1
-            if at >= 0 and x <= line.xs[-1] + 1e-9 and math.isfinite(line.ys[at]):
+            if at >= 0 and x <= line.xs[-1] + 1e-9:
                 ys[place] += line.ys[at]
     return PictureLine(name, number, xs, ys)
 

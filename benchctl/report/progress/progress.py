@@ -206,7 +206,7 @@ class LiveProgress:
             again_s = None
             if (failed := self._failed) is not None:
                 since_s = self._clock() - (failed.finished_time or self._clock())
-                again_s = wait_s(self._run.settings.backoff_s, failed.attempt, since_s)
+                again_s = wait_s(self._run.settings, failed.attempt, since_s)
             left_s -= planned_s - rest_s(planned_s, max(0.0, elapsed_s), again_s)
             to_come -= 1
         left_s += to_come * extra_s(self._ended, self._run.settings.pause_s)

@@ -324,7 +324,7 @@ class RunView:
             again_s = None
             if failure is not None and failure.attempt == trial.attempt:
                 since_s = time - (failure.finished_time or time)
-                again_s = wait_s(self.run.settings.backoff_s, failure.attempt, since_s)
+                again_s = wait_s(self.run.settings, failure.attempt, since_s)
             left_s += rest_s(trial.outline.duration_s, trial.elapsed_s(time), again_s)
         ended = [
             Timing(trial.outline.duration_s, trial.started_time, trial.finished_time)

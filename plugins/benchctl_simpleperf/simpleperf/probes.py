@@ -7,6 +7,7 @@ probes" on the connections that carry the load, their senders' smoothed round-tr
 
 from __future__ import annotations
 
+import errno
 import selectors
 import socket
 import threading
@@ -81,8 +82,9 @@ class ResponseProbes:
             sock = self._connecting()
             sock.setblocking(False)
             probe = {"start_s": time.time(), "begun": time.perf_counter()}
-            with suppress(BlockingIOError):
-                sock.connect(self._remote)
+            if sock.connect_ex(self._remote) not in (0, errno.EINPROGRESS):
+                sock.close()
+                return
             selector.register(sock, selectors.EVENT_WRITE, probe)
 
     def _go_on(self, selector: selectors.BaseSelector, key: selectors.SelectorKey) -> None:
