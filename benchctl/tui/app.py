@@ -23,6 +23,7 @@ from benchctl.store.read import Reader
 from benchctl.tui.garbage import REST_S, Garbage
 from benchctl.tui.registry import SCREENS
 from benchctl.tui.screens.base.page import AppContext, Page
+from benchctl.tui.tasks import by_task
 from benchctl.tui.themes import DARK, OURS, PLAIN, variables
 from benchctl.tui.timers import once
 from benchctl.tui.typeahead import KeyQueue, Typed
@@ -250,15 +251,16 @@ class BenchApp(App[None]):
         """Show every key of this screen and the meaning of what it shows."""
         from benchctl.tui.screens.base.modals import Help
 
-        self.push_screen(Help(self._keys(), self.page.meanings()))
+        self.push_screen(Help(by_task(self._keys()), self.page.meanings()))
 
-    def _keys(self) -> list[tuple[str, str]]:
-        keys: dict[str, list[str]] = {}
+    def _keys(self) -> Iterable[tuple[str, str, str]]:
+        keys: dict[str, list[Binding]] = {}
         for _, binding, enabled, _ in self.screen.active_bindings.values():
             if enabled and binding.id:
-                shown = keys.setdefault(binding.tooltip or binding.description, [])
-                shown.append(self.get_key_display(binding))
-        return [(" ".join(dict.fromkeys(shown)), what) for what, shown in keys.items()]
+                keys.setdefault(binding.tooltip or binding.description, []).append(binding)
+        for what, bindings in keys.items():
+            shown = dict.fromkeys(map(self.get_key_display, bindings))
+            yield bindings[0].id or "", " ".join(shown), what
 
     def action_copy(self) -> None:
         """Copy the command that shows the same, or a part of the table."""

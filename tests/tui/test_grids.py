@@ -141,7 +141,7 @@ def test_more_tables_than_the_screen_shows_are_counted_below(many):
         grids = page.query_one("#others")
         below = [len(page._summary.lines) - 1 - sum(map(page.can_view_entire, grids.tables))]
         assert f"↓ {below[0]} more" in shown(pilot)
-        while "more; tab" in shown(pilot):
+        while "below (tab)" in shown(pilot):
             grids.scroll_relative(y=5, animate=False)
             await settle(pilot)
             after = shown(pilot).partition("↓ ")[2].partition(" more")[0]

@@ -61,7 +61,7 @@ def test_a_run_that_dies_while_it_is_watched_is_said_to_have_died(store, live, m
         assert "✗ died" in shown(pilot).splitlines()[0]
         assert "the runner died" in shown(pilot)
         assert "benchctl resume" in shown(pilot)
-        assert "Read  r Resume  ? Keys" in await press(pilot, "x")
+        assert "Values  r Resume  ? Keys" in await press(pilot, "x")
 
     drive(store, open_live(store, 1, Clock(live.now)), script, clock=Clock(live.now))
 

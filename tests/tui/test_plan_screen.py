@@ -327,7 +327,7 @@ def test_every_key_of_the_small_windows_answers_or_leaves():
         assert await answer(Prompt("Name", "a"), "b", "enter") == "ab"
         assert await answer(Prompt("Name", "a"), "escape") is None
         for key in ("q", "question_mark", "escape"):
-            assert await answer(Help([("r", "Run")], [("RTT", "there and back")]), key) is None
+            assert await answer(Help({"This screen": [("r", "Run")]}, []), key) is None
         tried = {"ask.yes", "ask.no", "help.close", "window.close"}
         assert tried == own_ids(Ask) | own_ids(Help) | own_ids(Dialog)
 
@@ -411,7 +411,7 @@ def test_a_run_towards_addresses_outside_this_machine_asks_with_servers_traffic_
         text = await press(pilot, "r")
         assert "towards addresses outside this machine?" in text
         assert "servers  paris (192.0.2.10)" in text
-        assert "traffic  what the network carries" in text
+        assert "traffic  unlimited" in text
         assert "time     60.0 s" in text
         await press(pilot, "n")
         assert not STORE.exists()

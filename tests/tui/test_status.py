@@ -86,8 +86,8 @@ def test_several_flows_with_a_rate_are_shown_as_their_sum(tmp_path, alive, feed_
     made.measure(20.0)
     made.close()
     figures = told(feed_of(position=0), 0, BEGIN + 15)
-    assert "sum of 2" in figures
-    assert float(figures["sum of 2"].split()[0]) == pytest.approx(2 * 94.1, rel=0.1)
+    assert "2 flows" in figures
+    assert float(figures["2 flows"].split()[0]) == pytest.approx(2 * 94.1, rel=0.1)
 
 
 def test_no_tile_mixes_unlike_flows_and_each_says_what_it_shows(tmp_path, alive, feed_of):
@@ -112,8 +112,8 @@ def test_no_tile_mixes_unlike_flows_and_each_says_what_it_shows(tmp_path, alive,
     made.measure(20.0)
     made.close()
     figures = told(feed_of(position=0), 0, BEGIN + 15)
-    assert float(figures["rate a"].split()[0]) == pytest.approx(94.1, rel=0.1)
-    assert float(figures["RTT b"].split()[0]) == pytest.approx(22.4, rel=0.1)
+    assert float(figures["rate of a"].split()[0]) == pytest.approx(94.1, rel=0.1)
+    assert float(figures["RTT of b"].split()[0]) == pytest.approx(22.4, rel=0.1)
     assert figures["max loss"] == "30 %"
 
 
@@ -231,7 +231,7 @@ def test_one_way_delays_have_a_figure_for_each_direction(tmp_path, feed_of):
     made.close()
     figures = told(feed_of(position=0), 0, made.now + 1)
     assert {name: figures[name] for name in figures if "OWD" in name} == {
-        "mean OWD a send": "12.0 ms", "mean OWD A receive": "34.0 ms",
+        "mean OWD of a send": "12.0 ms", "mean OWD of A receive": "34.0 ms",
     }  # fmt: skip
 
 

@@ -14,6 +14,7 @@ from benchctl.tui.draw.text.spans import Span, crop, fit, state, to_text, wrap
 from benchctl.tui.draw.views.tiles import Tile, lay_out_tiles
 from benchctl.tui.model.zoom import View
 from benchctl.tui.screens.base.modals import key_lines
+from benchctl.tui.tasks import by_task, task_of
 from benchctl.tui.widgets.scrolled import Scrolled
 
 TEXTS = st.text(st.characters(codec="ascii", exclude_categories=("C",)), max_size=30)
@@ -110,7 +111,7 @@ def test_a_distribution_of_nothing_says_so():
 
 def test_tall_figures_are_farther_apart_than_their_digits():
     """Of 120 columns, a screen has 118 for its tiles: "4:36 0:30" is not one figure."""
-    names = ("sum of 2", "mean", "TCP RTT f", "max loss", "resent of 2", "left", "elapsed")
+    names = ("2 flows", "mean", "TCP RTT of f", "max loss", "resent", "left", "elapsed")
     tiles = [
         Tile(name, value, width)
         for name, value, width in zip(
@@ -147,9 +148,21 @@ def test_what_a_key_does_stays_in_its_column():
         ("c", "C"),
         ("d", "D"),
     ]
-    assert key_lines(keys, 2, 60) == [
+    assert key_lines(keys, 2, 60, 10) == [
         "         a  Short                       c  C",
         "shift+left  Braille, blocks,            d  D",
         "            halves or ASCII",
     ]
-    assert key_lines(keys[:2], 1, 60)[1] == "shift+left  Braille, blocks, halves or ASCII"
+    assert key_lines(keys[:2], 1, 60, 10)[1] == "shift+left  Braille, blocks, halves or ASCII"
+
+
+def test_every_key_of_live_has_its_task_in_the_help():
+    tasks = {
+        "live.skip": "Start and stop", "live.far_on": "Time", "live.cross_back": "Plots",
+        "live.zoom_in": "Plots", "table.up": "Lists and texts", "app.history": "Other screens",
+        "app.save": "Find, copy, save", "live.remark": "This screen",
+    }  # fmt: skip
+    assert {name: task_of(name) for name in tasks} == tasks
+    assert [*by_task([("app.quit", "q", "Quit"), ("live.facts", "F", "Facts")])] == [
+        "This screen", "Other screens",
+    ]  # fmt: skip

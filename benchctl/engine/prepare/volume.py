@@ -64,10 +64,9 @@ class Amount:
         return f"{format_size(self.most_bytes)} at {format_rate(ASSUMED_BPS)}"
 
     def __str__(self) -> str:
-        known = format_size(self.known_bytes) if self.known_bytes else ""
-        if not self.assumed_bytes:
-            return known or "none"
-        return f"{known} and " * bool(known) + "what the network carries"
+        if self.assumed_bytes:
+            return "unlimited"
+        return format_size(self.known_bytes) if self.known_bytes else "none"
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,8 +167,7 @@ def over_limit(prepared: Planned) -> str:
     amount = expected_traffic(prepared).between.times(more)
     if amount.most_bytes <= MOST_BYTES:
         return ""
-    said = f"{amount}, {amount.at_assumed}" if amount.assumed_bytes else str(amount)
-    return f"{'at most ' * (more > 1)}{said}"
+    return f"{'at most ' * (more > 1)}{amount.at_assumed or amount}"
 
 
 def check_traffic(prepared: Planned) -> None:

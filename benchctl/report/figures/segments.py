@@ -181,8 +181,9 @@ class _Diagram:
         ]
         if len(seen.fresh) < seen.fresh.count:
             self._notes.append(
-                f"{seen.fresh.count:,} segments are {len(seen.fresh):,} strokes: those that no dot"
-                " divides are one; every retransmission, zero window and probe is there"
+                f"{seen.fresh.count:,} segments are drawn as {len(seen.fresh):,} lines: segments"
+                " too close to tell apart share one; every retransmission, zero window and probe is"
+                " shown"
             )
         shown = [line for line in lines if line.xs]
         low = min((min(line.lows or line.ys) for line in shown), default=0.0)

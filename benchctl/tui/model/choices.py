@@ -99,7 +99,7 @@ def choices_of(plan: Plan, labs: Sequence[str]) -> list[Settable]:
     found.append(Settable(LAB, "lab", topology, [NO_LAB, *labs]))
     if "to" not in sets:
         for flow in plan.trial(0).plan.flows:
-            found.append(Settable(f"flows.{flow.name}.to", f"to of {flow.name}", flow.to, places))
+            found.append(Settable(f"flows.{flow.name}.to", f"{flow.name} goes to", flow.to, places))
     for name, server in model.servers.items():
         found.append(Settable(f"servers.{name}.host", f"address of {name}", server.host))
     return found

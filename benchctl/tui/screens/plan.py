@@ -74,7 +74,7 @@ class PlanScreen(Page):
         ),
         Binding("tab", "app.focus_next", "Focus", tooltip=NEXT, key_display="tab", id="plan.focus"),
         Binding("h", "app.show('history')", "History", id="plan.history"),
-        Binding("a", "attach", "Attach", id="plan.attach"),
+        Binding("a", "attach", "Watch", tooltip="Watch a run in progress", id="plan.attach"),
     ]
     DEFAULT_CSS = """
     PlanScreen {
@@ -102,7 +102,7 @@ class PlanScreen(Page):
         """The files of the plan that is shown, and when they were last written."""
         self._drawn: Drawn | None = None
         self._profiles = Table(id="profiles", empty="no such profile")
-        self._choices = Table(id="choices", empty="nothing to choose")
+        self._choices = Table(id="choices", empty="no settings")
         self._text = Scrolled(id="text")
         self._chosen: dict[Path, Choices] = {}
         """What was chosen instead of the values of each profile."""
@@ -215,7 +215,7 @@ class PlanScreen(Page):
     def _show_choices(self, rows: Sequence[Settable]) -> None:
         """Show what can be chosen; what was chosen is marked, also if it is wrong."""
         self._rows, chosen = rows, self._here.values
-        heads = [Span(""), Span("choose"), Span("value")]
+        heads = [Span(""), Span("setting"), Span("value")]
         cells = [
             [
                 Span("●" if row.key in chosen else " ", "strong"),
@@ -225,7 +225,7 @@ class PlanScreen(Page):
             for row in rows
         ]
         named, told = (max(len(row[place].text) for row in [*cells, heads]) for place in (1, 2))
-        columns = [Column("", 1, fixed=True), Column("choose", named, fixed=True)]
+        columns = [Column("", 1, fixed=True), Column("setting", named, fixed=True)]
         self._choices.show([*columns, Column("value", told)], len(rows), lambda row: cells[row])
         self._choices.styles.height = len(rows) + 2
 

@@ -13,6 +13,7 @@ from benchctl.tui.draw.plot.heat import Grid
 from benchctl.tui.draw.text.columns import GAP, VisibleColumns
 from benchctl.tui.draw.text.spans import Line, Span
 from benchctl.tui.widgets.table import Listing, Table
+from benchctl.units import format_count
 
 # Between two grids side by side.
 BETWEEN = 4
@@ -127,7 +128,8 @@ class Grids(Container):
     def _tell_more(self) -> None:
         end = self.scroll_offset.y + self.outer_size.height - 1
         more = sum(one > end for one in self._ends) if self.has_class("-more") else 0
-        self.border_subtitle = Content(f"↓ {more} more; tab leads to the next" if more else "")
+        below = f"↓ {format_count(more, 'more table')} below (tab)"
+        self.border_subtitle = Content(below if more else "")
 
     def on_resize(self) -> None:
         """Arrange the grids for another size."""

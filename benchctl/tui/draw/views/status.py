@@ -67,7 +67,7 @@ def tiles(view: RunView, traces: TrialLines | None, position: int, time: float) 
 
     return [
         Tile(
-            rates.named("sum" if len(rates.lines) > 1 else "rate") if rates.of else "throughput",
+            rates.of if len(rates.lines) > 1 else rates.named("rate" if rates.of else "throughput"),
             now if running else NOTHING,
             11,
         ),
@@ -101,7 +101,7 @@ class _Chosen(NamedTuple):
     keys: Sequence[LineKey] = ()
 
     def named(self, what: str) -> str:
-        return f"{what} {self.of}".rstrip()
+        return f"{what} of {self.of}" if self.of and len(self.lines) == 1 else what
 
     def sum(self, figure: Callable[[Series], float | None]) -> str:
         there = [value for line in self.lines if (value := figure(line)) is not None]
@@ -139,7 +139,7 @@ def _chosen(
         alike = [key for key in keys if _kind(trial, key) == _kind(trial, first)]
         shown = alike if add_up else [first]
         both = len([key for key in keys if key.flow == first.flow]) > 1
-        of = f"of {len(shown)}" if len(shown) > 1 else _mark(view, *first[:2], both=both)
+        of = f"{len(shown)} flows" if len(shown) > 1 else _mark(view, *first[:2], both=both)
         if len(shown) == 1 and both:
             of += f" {first.direction}"
         lines = [line for key in shown if (line := traces.line(key)) is not None]

@@ -93,7 +93,7 @@ def _tall(tile: Tile, width: int) -> tuple[str, Sequence[str]]:
     A value that is not a number, or too wide, has only one line.
     """
     number, _, unit = tile.value.partition(" ")
-    name = f"{tile.name}, {unit}" if unit else tile.name  # "sum of 3 Mbit/s" would be a figure
+    name = f"{tile.name}, {unit}" if unit else tile.name  # "resent 3 Mbit/s" would be a figure
     if all(character in _DOTS for character in number) and len(name) <= width:
         lines = [" ".join(_halves(_DOTS[one], line) for one in number) for line in range(TALL)]
         if len(lines[0]) <= width:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, zip_longest
 from typing import ClassVar, TypeVar
 
@@ -66,10 +66,14 @@ class Help(Dialog[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("question_mark,f1,q", "dismiss(None)", "Close", show=False, id="help.close"),
     ]
+    DEFAULT_CSS = "Help .task { color: $text-accent; text-style: bold; }"
 
     def __init__(
-        self, keys: Sequence[tuple[str, str]], meanings: Sequence[tuple[str, str]]
+        self,
+        keys: Mapping[str, Sequence[tuple[str, str]]],
+        meanings: Sequence[tuple[str, str]],
     ) -> None:
+        """``keys`` are those of each task, with what they do."""
         super().__init__()
         self._keys = keys
         self._meanings = meanings
@@ -81,14 +85,19 @@ class Help(Dialog[None]):
             with VerticalScroll():
                 inside = min(WIDTH, self.app.size.width) - FRAME - SCROLLBAR
                 columns = 2 if self.app.size.width >= WIDTH else 1
-                yield Static("\n".join(key_lines(self._keys, columns, inside)), markup=False)
+                longest = max(len(key) for some in self._keys.values() for key, _ in some)
+                for task, keys in self._keys.items():
+                    yield Static(task, markup=False, classes="task")
+                    yield Static("\n".join(key_lines(keys, columns, inside, longest)), markup=False)
                 meanings = "\n".join(f"{name}\n  {text}" for name, text in self._meanings)
                 yield Static("\n" + visible_lines(meanings), markup=False)
 
 
-def key_lines(keys: Sequence[tuple[str, str]], columns: int, width: int) -> list[str]:
-    """Return keys and their actions, in one column or two of a width, ordered downwards."""
-    longest = max(len(key) for key, _ in keys)
+def key_lines(keys: Sequence[tuple[str, str]], columns: int, width: int, longest: int) -> list[str]:
+    """Return keys and their actions, in one column or two of a width, ordered downwards.
+
+    ``longest`` is the width of keys.
+    """
     # A window may be narrower than a key; what does not fit is cut.
     cell = max((width - BETWEEN * (columns - 1)) // columns, longest + BETWEEN + LEAST_WORDS)
     blank = " " * (longest + BETWEEN)

@@ -31,7 +31,7 @@ PLOT_KEYS = [
     Binding("shift+up", "values('pan', 1)", "Higher values", show=False, id="live.higher"),
     Binding("shift+down", "values('pan', -1)", "Lower values", show=False, id="live.lower"),
     Binding("m", "metric", "Metric", tooltip="Pick a metric", id="live.metric"),
-    Binding("T", "cross", "Read", tooltip="Read the values of a moment", id="live.cross"),
+    Binding("T", "cross", "Values", tooltip="Crosshair: values at one moment", id="live.cross"),
     # While they move the crosshair, they do not move through time.
     Binding(
         "left",
