@@ -90,12 +90,16 @@ def _verdicts() -> None:
         false = sum(any(_seen(_compared(rng, (n, n), draw=draw))) for _ in range(TABLES))
         what = f"n = {n}, {share:.0%} of trials at half rate: any false verdict"
         table.row(what, false / TABLES * 100, 5, "%")
-    for n, change, least in ((2, 20, 70), (3, 20, 98), (5, 10, 88)):
-        rng = random.Random(n)
-        draw = partial(_disturbed, 0)
-        found = fmean(_seen(_compared(rng, (n, n), change, draw))[0] for _ in range(TABLES))
-        what = f"n = {n}, variation 3 %, one changed by {change} %: it is named"
-        table.row(what, found * 100, least, "%", at_least=True)
+    # The bounds of the second are what is named if no chance of disturbed repeats is included.
+    for outliers, bounds in ((0, (78, 99, 89)), (1, (60, 99, 85))):
+        for (n, change), least in zip(((2, 20), (3, 20), (5, 10)), bounds, strict=True):
+            rng = random.Random(n)
+            draw = partial(_disturbed, 0)
+            tables = (_compared(rng, (n, n), change, draw, outliers) for _ in range(TABLES))
+            found = fmean(_seen(one)[0] for one in tables)
+            what = f"n = {n}, variation 3 %, one changed by {change} %: it is named"
+            beside = f"; {outliers} trial at half rate" * outliers
+            table.row(what + beside, found * 100, least, "%", at_least=True)
     for n, shift in ((5, 6), (3, 12), (2, 12)):
         rng = random.Random(6)
         pairs = [_compared(rng, (n, n), shift) for _ in range(TABLES // 4)]
@@ -141,12 +145,16 @@ def _compared(
     counts: tuple[int, int],
     shift: float = 0.0,
     draw: Callable[[random.Random], float] = _normal,
+    outliers: int = 0,
 ) -> list[Comparison]:
+    """Compare two runs, whose first figures are apart; the first trials of the last are at half."""
     runs = []
     for n, moved in zip(counts, (0.0, shift), strict=True):
         rows = []
         for place in range(FIGURES):
             values = [draw(rng) + moved * (place == 0) for _ in range(n)]
+            if place == FIGURES - 1 and not runs:
+                values[:outliers] = [value / 2 for value in values[:outliers]]
             point = {"place": place}
             rows.append(SummaryRow(point, "main", "send", "throughput_bps", values, spread(values)))
         runs.append(rows)

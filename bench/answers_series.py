@@ -26,6 +26,7 @@ from benchctl.run.record import Happening
 
 SERIES = 400
 PHIS = (0, 0.3, 0.6, 0.9)
+PHIS_OF_RATES = (0, 0.3, 0.6, 0.8)
 
 
 def main() -> None:
@@ -74,7 +75,8 @@ def _slow_starts() -> None:
             low = rng.uniform(0.02, 0.6)
             start = [low ** (1 - at / samples) for at in range(samples)] or [0.3, 0.8]
             share = rng.choice((0.01, 0.02, 0.035, 0.05))
-            noise = [1 + share * value for value in autoregression(rng, rng.choice(PHIS[:3]), n)]
+            phi = rng.choice(PHIS_OF_RATES)
+            noise = [1 + share * value for value in autoregression(rng, phi, n)]
             flat = [9e7 * value * level for value, level in zip(noise, start, strict=False)]
             flat += [9e7 * value for value in noise[len(start) :]]
             shown += any(find_events(Regular(0.0, step_s, flat)))
