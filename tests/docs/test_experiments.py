@@ -63,7 +63,7 @@ def test_the_table_after_a_command_has_its_axes_and_their_values(command):
 
 
 def test_every_experiment_of_a_paper_is_beside_it():
-    named = re.findall(r"^## ([A-E]\d):", TEXT, re.MULTILINE)
+    named = re.findall(r"^## ([A-E]\d|RRUL):", TEXT, re.MULTILINE)
     table = text_of(INDEX).partition("\n## Beside the papers\n")[2].partition("\n## ")[0]
     rows = [line.strip("|").split(" | ") for line in table.strip().splitlines()[2:]]
     assert sorted(row[0].strip() for row in rows) == sorted(named)
