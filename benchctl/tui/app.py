@@ -9,9 +9,10 @@ from contextlib import closing
 from functools import partial
 from typing import ClassVar
 
-from textual import events
+from textual import constants, events
 from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
+from textual.driver import Driver
 from textual.filter import LineFilter
 from textual.notifications import SeverityLevel
 from textual.screen import Screen
@@ -95,6 +96,11 @@ class BenchApp(App[None]):
         few = self.no_color or self.console.color_system in FEW_COLOURS
         self.theme = theme or (PLAIN if few else DARK.name)
         self.set_keymap(keys or {})
+
+    def get_driver_class(self) -> type[Driver]:
+        from benchctl.tui.terminal import Terminal
+
+        return super().get_driver_class() if constants.DRIVER else Terminal
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
         return variables(self.current_theme)

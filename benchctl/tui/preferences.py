@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from benchctl.errors import ProfileError, UsageError, nearest
 from benchctl.settings import UserSettings
 from benchctl.toml.source import Key
 from benchctl.tui.draw.text.glyphs import ASCII, BRAILLE, CONSOLE, SETS, Glyphs
+
+# Letters so many columns apart are seen along a line, and leave its form.
+MARKS_APART = 16
 
 
 class Preferences(Struct, frozen=True):
@@ -56,6 +61,11 @@ def glyphs_of(settings: UserSettings, encoding: str | None = "utf-8", term: str 
     if chosen is not None:
         return SETS[chosen]
     return CONSOLE if term == "linux" else BRAILLE
+
+
+def without_colours(glyphs: Glyphs) -> Glyphs:
+    """Return how to draw: if this terminal shall have no colours, lines have marks."""
+    return replace(glyphs, marks=MARKS_APART) if "NO_COLOR" in os.environ else glyphs
 
 
 def theme_of(name: str) -> str:

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from benchctl.report.timeline.series import Series
 from benchctl.tui.draw.axes.times import time_axis
-from benchctl.tui.draw.plot.plot import Curve, Plot, draw, letter, role_of
+from benchctl.tui.draw.plot.plot import MARGIN, Curve, Plot, draw, letter, role_of
 from benchctl.tui.draw.text.glyphs import ASCII, BLOCKS, BRAILLE, SETS
 from benchctl.tui.draw.text.spans import to_text
 from benchctl.tui.model.zoom import View
@@ -232,3 +232,12 @@ def test_labels_are_rows_apart_and_the_top_and_the_bottom_have_one_at_any_height
     assert labelled[-1] == rows - 1
     drawn = [number for number, line in enumerate(lines) if line[8:].strip("│ ")]
     assert min(drawn) >= labelled[0] - 1
+
+
+def test_without_colours_each_of_several_lines_has_its_mark_along_it():
+    low, high = curve(lambda t: 2e7), curve(lambda t: 5e7, 1)
+    marked = replace(BRAILLE, marks=16)
+    rows = [line[MARGIN:].rstrip() for line in text([low, high], glyphs=marked).splitlines()]
+    along = [{letter(n): row.count(letter(n)) for n in (0, 1)} for row in rows if row[-1:] in "ab"]
+    assert [one for one in along if any(one.values())] == [{"a": 0, "b": 4}, {"a": 4, "b": 0}]
+    assert text([low], glyphs=marked) == text([low])

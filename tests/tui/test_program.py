@@ -308,3 +308,15 @@ def test_the_last_word_of_several_is_completed():
     assert asyncio.run(suggested("baseline")) is None
     assert asyncio.run(suggested("")) is None
     assert asyncio.run(suggested("none")) is None
+
+
+@pytest.mark.parametrize("name", SCREENS)
+def test_a_screen_with_no_room_for_its_answer_asks_for_more_and_goes_on_where_it_was(three, name):
+    async def script(pilot):
+        focused = pilot.app.focused
+        assert ("30 columns or more" in shown(pilot)) == (name != "live")
+        await pilot.resize_terminal(80, 24)
+        await until(pilot, lambda: "30 columns or more" not in shown(pilot))
+        assert pilot.app.focused is focused
+
+    drive(three, open_page(three, name, *range(1, SCREENS[name].runs + 1)), script, size=(20, 5))

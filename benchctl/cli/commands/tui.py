@@ -129,7 +129,7 @@ def tui(
     from benchctl.tui.app import BenchApp
     from benchctl.tui.hangup import end_with_terminal
     from benchctl.tui.pictures import take_picture
-    from benchctl.tui.preferences import preferences_of, theme_of
+    from benchctl.tui.preferences import preferences_of, theme_of, without_colours
     from benchctl.tui.screens.base.page import AppContext
     from benchctl.tui.themes import DARK
 
@@ -140,7 +140,7 @@ def tui(
     of_pictures = DARK.name if screenshot is not None else None
     terminal = () if screenshot is not None else _terminal()
     preferences = preferences_of(settings(), *terminal)
-    around = AppContext(store, clock, preferences.glyphs)
+    around = AppContext(store, clock, without_colours(preferences.glyphs))
     page = _first_page(around, names, attach, replay, _read_seconds(at), screen)
     colours = theme_of(theme) if theme else preferences.theme or of_pictures
     # A picture, or a theme for this once, changes no settings.

@@ -51,6 +51,7 @@ class LiveScreen(ListsPage):
     """One run, live or in replay."""
 
     NAME = "live"
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), *ListsPage.HORIZONTAL_BREAKPOINTS[2:]]  # noqa: RUF012
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("space", "freeze", "Freeze", id="live.freeze"),
         *PLOT_KEYS,

@@ -52,6 +52,8 @@ class Field:
         self._glyphs = glyphs
         self._lines, self._dashes, self._bands = (_Layer(columns, glyphs) for _ in range(3))
         dotted = sum(1 << dot for dot in range(0, axis.cells * glyphs.rows, 2))
+        self._each_cell = sum(1 << row * glyphs.rows for row in range(axis.cells))
+        """A bit for each row of cells: that of its first dots."""
         self._texts: list[tuple[int, str, str]] = []
         self._faint = (dotted, 0 if glyphs.columns == 1 else dotted << 1)
 
@@ -72,6 +74,14 @@ class Field:
             tops, bottoms = middles, middles
         self._lines.add(role, self._bits(strip.places, tops, bottoms, _connected))
         return middles[-1] // self._glyphs.rows, strip.places[-1] // self._glyphs.columns
+
+    def passed(self, every: int, first: int) -> Iterator[tuple[int, int]]:
+        """Yield row and column of the line drawn last, in one of so many columns of cells."""
+        height = self._glyphs.rows
+        for column in range(first, self._columns, every):
+            dots = self._lines.roles[-1][1][column] & self._each_cell
+            if dots:
+                yield (dots & -dots).bit_length() // height, column
 
     def add_strokes(
         self, role: str, places: Sequence[int], lows: Sequence[float], highs: Sequence[float]
@@ -127,9 +137,8 @@ class Field:
         height, width = self._glyphs.rows, self._glyphs.columns
         whole = (1 << height) - 1
         grid = [[(PLAIN, " ")] * self._columns for _ in range(self._axis.cells)]
-        rows = sum(1 << row * height for row in range(self._axis.cells))
         for column in range(self._columns):
-            free = rows
+            free = self._each_cell
             for layer in (self._lines, self._dashes, self._bands):
                 dots = layer.dots[column * width : (column + 1) * width]
                 for role, touched in reversed(layer.roles):

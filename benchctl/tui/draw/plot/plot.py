@@ -36,6 +36,8 @@ _ROLE, _TEXT = itemgetter(0), itemgetter(1)
 LEAST_ROWS = 3
 # The bands of more lines would hide each other.
 MOST_BANDS = 8
+# Marks along lines that run side by side are not above each other.
+APART = 3
 
 
 class Curve(Struct, frozen=True):
@@ -220,16 +222,23 @@ def _rows(plot: Plot, drawn: Sequence[Strip], axis: PlotAxis, frame: PlotFrame) 
     """
     field = Field(frame.times.cells, axis, frame.glyphs)
     ends: dict[tuple[int, int], Cell] = {}
+    marks: dict[tuple[int, int], Cell] = {}
+    every = frame.glyphs.marks * (len(plot.curves) > 1)
     for curve, strip in zip(plot.curves, drawn, strict=True):
         role = role_of(curve.number)
         band = f"faint-{role}" if len(plot.curves) <= MOST_BANDS else ""
         end = field.add_line(role, band if curve.of_means else None, strip)
         if end is not None:
             ends[end] = ("label", "+") if end in ends else (role, curve.mark)
+        if every and end is not None:
+            passed = field.passed(every, curve.number * APART % every)
+            marks |= dict.fromkeys(passed, (role, curve.mark[:1]))
     for value in plot.expected:
         if axis.shows(value):
             field.add_dashes(_role_of(plot, value), value, _expected(plot, axis, value))
     rows = [[*row, *[(PLAIN, " ")] * frame.room] for row in field.cells()]
+    for (row, column), cell in marks.items():
+        rows[row][column] = cell
     for (row, column), (role, mark) in ends.items():
         rows[row][column + 1 : column + 1 + len(mark)] = [(role, one) for one in mark]
     return rows

@@ -14,6 +14,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from benchctl.visible import LIKE_IN_ASCII
 
@@ -42,6 +43,8 @@ class Glyphs(Struct, frozen=True):
     up: str = "↑"
     down: str = "↓"
     """From a text to the line that it is about."""
+    marks: int = 0
+    """How many cells apart each of several lines has its mark, where there are no colours."""
 
     @property
     def stands_for(self) -> Mapping[str, str]:
@@ -101,5 +104,5 @@ SETS = {glyphs.name: glyphs for glyphs in (BRAILLE, BLOCKS, CONSOLE, ASCII)}
 
 def plainer_from(glyphs: Glyphs) -> list[Glyphs]:
     """Return a set and those that need less of the terminal."""
-    sets = [*SETS.values()]
+    sets = [replace(one, marks=glyphs.marks) for one in SETS.values()]
     return sets[sets.index(glyphs) :]

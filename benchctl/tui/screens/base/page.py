@@ -15,6 +15,7 @@ from textual.binding import Binding
 from textual.message import Message
 from textual.timer import Timer
 from textual.widget import Widget
+from textual.widgets import Static
 
 from benchctl.errors import BenchctlError, GoneError, StoreError
 from benchctl.store.read import Reader
@@ -26,6 +27,8 @@ from benchctl.tui.widgets.notes import Notes
 
 # Nobody reads figures more often than four times a second.
 TICK_S = 0.25
+# Fewer columns show no answer, but for a run in progress.
+LEAST = 30
 
 
 def trouble(error: StoreError) -> str:
@@ -61,13 +64,17 @@ class Page(TablesScreen):
     """Whether its keys have something to act on."""
     failed = False
     """Whether a widget of it has failed: it shows nothing new any more."""
-    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-wide"), (160, "-huge")]  # noqa: RUF012
+    HORIZONTAL_BREAKPOINTS = [(0, "-least"), (LEAST, "-narrow"), (100, "-wide"), (160, "-huge")]  # noqa: RUF012
     VERTICAL_BREAKPOINTS = [(0, "-tiny"), (12, "-short"), (32, "-tall")]  # noqa: RUF012
     DEFAULT_CSS = """
     Page {
         background: $background;
         layout: vertical;
+        layers: default room;
         &.-tiny KeyBar { display: none; }
+        #room { display: none; layer: room; dock: top; width: 100%; height: 100%; }
+        #room { background: $background; }
+        &.-least #room { display: block; }
     }
     """
 
@@ -100,6 +107,8 @@ class Page(TablesScreen):
         yield from self.body()
         yield self.filter_line
         yield KeyBar(self.matters)
+        # What is below keeps its focus.
+        yield Static(f"more room, please: {LEAST} columns or more", id="room")
 
     def body(self) -> Sequence[Widget]:
         """Return the widgets between title and keys."""
