@@ -170,6 +170,9 @@ def test_enter_on_any_trial_opens_it_and_the_window_follows_it(retried, store):
         assert "Trial 1 of 8" in opened
         assert "escape closes   [ trial before   ] trial after" in opened
         assert "main, attempt 1: failed: the server is busy, exit code 1" in opened
+        assert "iperf3 -s --one-off" not in opened
+        assert "iperf3 -s --one-off" in await press(pilot, "A")
+        await press(pilot, "A")
         retried.begin_trial(attempt=2)
         retried.recorder.flush()
         pilot.app.screen.tick()
@@ -182,7 +185,7 @@ def test_enter_on_any_trial_opens_it_and_the_window_follows_it(retried, store):
         assert "Trial 1 of 8" not in await press(pilot, "enter")
         assert "Trial 8 of 8" in await press(pilot, "end", "enter")
         await press(pilot, "escape")
-        assert own_ids(TrialWindow) == {"trial.before", "trial.after", "trial.close"}
+        assert own_ids(TrialWindow) == {"trial.before", "trial.after", "trial.all", "trial.close"}
 
     drive(store, open_live(store, 1, clock), script, clock=clock, size=(120, 40))
 
@@ -217,3 +220,15 @@ def test_any_size_of_terminal_is_survived(store, size):
 
     clock = Clock(BEGIN + 5)
     drive(store, open_replay(store, 1, clock, 5.0), script, size=size, clock=clock)
+
+
+def test_folded_the_flow_that_failed_is_first_with_its_reason_and_what_helps(retried, store):
+    with closing(Reader(store)) as reader:
+        detail = next(read_details(reader, reader.run(1), 0))
+    lines = [to_text([line]) for line in trial_lines(detail, folded=True)]
+    assert [line for line in lines if "retr" not in line][2:4] == [
+        "  main, attempt 1: failed: the server is busy, exit code 1",
+        "    try again later",
+    ]
+    assert "  ping, attempt 1: interrupted: ended because another flow of its trial failed" in lines
+    assert not any("$" in line or "stderr" in line or "in force" in line for line in lines)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from benchctl.analysis.results import FlowReport, TrialReport
 from benchctl.report.pivot import align
@@ -24,13 +24,18 @@ from benchctl.report.text.limiting import limit_text, limits_of
 from benchctl.report.text.routes import hop_table
 from benchctl.run.planned import PlannedFlow
 from benchctl.run.record import Figure, HookOutcome, Note, Run, Trial
+from benchctl.run.status import FAILURES
 from benchctl.tui.draw.text.hostlines import clock_line
 from benchctl.tui.draw.text.spans import PLAIN, Line, Span, state
 from benchctl.units import format_duration, format_value
 
 
-def trial_lines(detail: TrialDetail) -> Iterator[Line]:
-    """Yield a trial as lines of any length."""
+def trial_lines(detail: TrialDetail, *, folded: bool = False) -> Iterator[Line]:
+    """Yield a trial as lines of any length.
+
+    ``folded``, the flows that failed come first. Earlier attempts, and flows that did not fail
+    beside those, have one line; commands, settings and output of tools have none.
+    """
     trial = detail.trial
     yield [
         Span(f"{trial_title(trial, detail.run)}: ", "strong"),
@@ -42,8 +47,40 @@ def trial_lines(detail: TrialDetail) -> Iterator[Line]:
     yield [Span(f"  {_span_of_time(trial.started_time, trial.finished_time)}", "dim")]
     if trial.file:
         yield [Span("  imported from ", "label"), Span(trial.file)]
+    last = max((one.flow.attempt for one in detail.flows), default=0)
+    flows = [one for one in detail.flows if one.flow.attempt == last]
     for hook in trial.hooks:
-        yield from hook_lines(hook)
+        if hook.problem or not folded:
+            yield from hook_lines(hook)
+    if folded:
+        yield from _folded(detail, flows)
+    else:
+        yield from _unfolded(detail)
+    if broken := dict.fromkeys(link["link"] for link in trial.links if not link["kept"]):
+        text = f"  not valid for this lab: the emulator did not keep up on {', '.join(broken)}"
+        yield [Span(text, "bad")]
+    for doubt in doubts(TrialReport(trial, flows), detail.run):
+        yield [Span(f"  {doubt.text}", "warn")]
+    for note in detail.notes:
+        yield _note(note, trial.started_time)
+
+
+def _folded(detail: TrialDetail, flows: Sequence[FlowReport]) -> Iterator[Line]:
+    """Yield the flows of the last attempt, the failed ones first, and a line for each other."""
+    for flow in () if detail.flows else detail.trial.flows:
+        yield from _planned(flow)
+    told = [one for one in flows if one.flow.status in FAILURES] or flows
+    for one in told:
+        yield from _outcome(one)
+        yield from _findings(one)
+        yield from _figures(one, detail.run)
+    for one in reversed(detail.flows):
+        if one not in told:
+            yield next(_outcome(one))
+
+
+def _unfolded(detail: TrialDetail) -> Iterator[Line]:
+    trial = detail.trial
     for host, clock in trial.clocks.items():
         yield [Span(f"  {host}: ", "label"), Span(clock_line(clock))]
     for host, counted in trial.counters.items():
@@ -54,15 +91,6 @@ def trial_lines(detail: TrialDetail) -> Iterator[Line]:
             yield from _planned(flow)
     for one in detail.flows:
         yield from _attempt(one, planned.get(one.flow.name), detail.run)
-    if broken := dict.fromkeys(link["link"] for link in trial.links if not link["kept"]):
-        text = f"  not valid for this lab: the emulator did not keep up on {', '.join(broken)}"
-        yield [Span(text, "bad")]
-    last = max((one.flow.attempt for one in detail.flows), default=0)
-    flows = [one for one in detail.flows if one.flow.attempt == last]
-    for doubt in doubts(TrialReport(trial, flows), detail.run):
-        yield [Span(f"  {doubt.text}", "warn")]
-    for note in detail.notes:
-        yield _note(note, trial.started_time)
 
 
 def hook_lines(hook: HookOutcome) -> Iterator[Line]:
@@ -99,7 +127,8 @@ def _planned(flow: PlannedFlow) -> Iterator[Line]:
     yield from _listed("asked", asked_of(flow))
 
 
-def _attempt(one: FlowReport, planned: PlannedFlow | None, run: Run) -> Iterator[Line]:
+def _outcome(one: FlowReport) -> Iterator[Line]:
+    """Yield how an attempt of a flow ended, why, and what helps."""
     flow = one.flow
     code = "" if flow.exit_code is None else f", exit code {flow.exit_code}"
     yield [
@@ -109,6 +138,11 @@ def _attempt(one: FlowReport, planned: PlannedFlow | None, run: Run) -> Iterator
     ]
     if flow.hint:
         yield [Span(f"    {flow.hint}", "warn")]
+
+
+def _attempt(one: FlowReport, planned: PlannedFlow | None, run: Run) -> Iterator[Line]:
+    flow = one.flow
+    yield from _outcome(one)
     if flow.started_time is not None:
         yield [Span(f"    {_span_of_time(flow.started_time, flow.finished_time)}", "dim")]
     if flow.server:
@@ -125,19 +159,7 @@ def _attempt(one: FlowReport, planned: PlannedFlow | None, run: Run) -> Iterator
             text = f"    ≠ {name}: asked {asked[name]}, in force {in_force[name]}"
             yield [Span(text, "warn")]
     yield from _listed("in force", in_force)
-    rank = {name: place for place, name in enumerate(run.vocabulary.wanted)}
-    for direction, metric in sorted(
-        one.told, key=lambda key: (key[0], rank.get(key[1], len(rank)), key[1])
-    ):
-        figure = one.told[direction, metric]
-        expected = flow.expected.get(direction, {}).get(metric)
-        beside = f", expected {format_value(metric, expected)}" if expected is not None else ""
-        source = "" if figure.origin == "tool" else f"  (from the {figure.origin})"
-        value = format_value(metric, figure.value) + _spread(metric, figure)
-        yield [
-            Span(f"    {direction:<10} {metric} = {value}{beside}{source}"),
-            *(Span(f"  {text}", "warn") for text in law_texts(metric, figure)),
-        ]
+    yield from _figures(one, run)
     if flow.route:
         table = hop_table(flow.route)
         for line in align(table.heads, table.rows, table.numeric).splitlines():
@@ -152,6 +174,28 @@ def _attempt(one: FlowReport, planned: PlannedFlow | None, run: Run) -> Iterator
             yield [Span(f"    {line}".rstrip())]
     if (clocks := clocks_in(run, one)) is not None:
         yield [Span(f"    {clock_text(clocks)}", "strong")]
+    yield from _findings(one)
+
+
+def _figures(one: FlowReport, run: Run) -> Iterator[Line]:
+    flow = one.flow
+    rank = {name: place for place, name in enumerate(run.vocabulary.wanted)}
+    for direction, metric in sorted(
+        one.told, key=lambda key: (key[0], rank.get(key[1], len(rank)), key[1])
+    ):
+        figure = one.told[direction, metric]
+        expected = flow.expected.get(direction, {}).get(metric)
+        beside = f", expected {format_value(metric, expected)}" if expected is not None else ""
+        source = "" if figure.origin == "tool" else f"  (from the {figure.origin})"
+        value = format_value(metric, figure.value) + _spread(metric, figure)
+        yield [
+            Span(f"    {direction:<10} {metric} = {value}{beside}{source}"),
+            *(Span(f"  {text}", "warn") for text in law_texts(metric, figure)),
+        ]
+
+
+def _findings(one: FlowReport) -> Iterator[Line]:
+    """Yield what limited a flow, and what happened within it."""
     for direction, limit in limits_of(one).items():
         yield [Span(f"    {direction:<10} limited by {limit_text(limit)}", "strong")]
     for event in one.events:

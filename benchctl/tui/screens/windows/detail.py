@@ -21,11 +21,12 @@ from benchctl.tui.widgets.scrolled import Scrolled
 
 
 class TrialWindow(Dialog[None]):
-    """Attempts, commands, settings, figures and notes of one trial."""
+    """The outcome of one trial and its figures; with a key, all attempts, commands and settings."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("left_square_bracket", "trial(-1)", BEFORE, id="trial.before"),
         Binding("right_square_bracket", "trial(1)", AFTER, id="trial.after"),
+        Binding("A", "fold", "All of the trial, or what matters", id="trial.all"),
         Binding("enter,q", "dismiss(None)", "Close", id="trial.close"),
     ]
     DEFAULT_CSS = """
@@ -39,6 +40,7 @@ class TrialWindow(Dialog[None]):
         self._store = store
         self._run_id = run_id
         self._position = position
+        self._folded = True
         self._changes = -1
         self._reader: Reader | None = None
         self._text = Scrolled()
@@ -49,6 +51,7 @@ class TrialWindow(Dialog[None]):
             ("escape closes", "dismiss(None)"),
             ("[ trial before", "trial(-1)"),
             ("] trial after", "trial(1)"),
+            ("A commands, output", "fold"),
         )
         yield self._frame
 
@@ -78,7 +81,12 @@ class TrialWindow(Dialog[None]):
             self._text.show([[Span(f"! {trouble(error)}", "bad")]], from_the_top=True)
         else:
             self._frame.border_title = f"Trial {self._position + 1} of {self._count}"
-            self._text.show([*trial_lines(detail)], from_the_top=from_the_top)
+            self._text.show([*trial_lines(detail, folded=self._folded)], from_the_top=from_the_top)
+
+    def action_fold(self) -> None:
+        """Show all of the trial, or its outcome and figures."""
+        self._folded = not self._folded
+        self.tick(from_the_top=True)
 
     def action_trial(self, steps: int) -> None:
         """Show the trial before or after."""
