@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 from simpleperf.simpleperf_harness import COMMAND, client_program, server_program
 from simpleperf.simpleperf_hosts import two_hosts
-from waiting import DEADLINE_S
+from waiting import DEADLINE_S, DEAR_LOOK_S, wait_until
 
 from benchctl.lab.emulate.link import Change
 from benchctl.lab.lab import Lab
@@ -229,3 +230,39 @@ def test_many_streams_both_ways_over_a_short_queue_count_what_was_on_the_wire(la
         assert figures["packets_received"] == counts[far][1] - figures["receiver_drops"]
         assert figures["packets_lost"] == figures["packets_sent"] - figures["packets_received"]
         assert figures["throughput_bps"] <= figures["sent_bps"]
+
+
+def of_udp(host):
+    """Return what the kernel of a host counts of UDP over IPv4 (/proc/net/snmp), by name."""
+    lines = host.run("cat", "/proc/net/snmp").stdout.splitlines()
+    names, values = (line.split()[1:] for line in lines if line.startswith("Udp: "))
+    return dict(zip(names, map(int, values), strict=True))
+
+
+def test_what_a_stopped_receivers_socket_dropped_is_counted_as_the_kernel_does(hosts):
+    server, client = hosts
+    flags = ("-u", "-r", "600000", "-l", "150", "-w", "4096", "-t", "2", "-i", "1", "--json")
+    before = of_udp(server)
+
+    def grown(name):
+        return of_udp(server)[name] - before[name]
+
+    serving = server_program("--one-off", "-b", "0.0.0.0", command=(*server.prefix, *COMMAND))
+    with serving as (process, port), counted(client) as left, counted(server) as came:
+        measuring = subprocess.Popen(
+            [*client.prefix, *COMMAND, "-c", "-I", server.address, "-p", str(port), *flags],
+            stdout=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        with measuring:
+            wait_until(lambda: grown("InDatagrams") > 5, look_s=DEAR_LOOK_S)
+            process.send_signal(signal.SIGSTOP)
+            try:
+                wait_until(lambda: grown("RcvbufErrors") > 20, look_s=DEAR_LOOK_S)
+            finally:
+                process.send_signal(signal.SIGCONT)
+            told = json.loads(measuring.communicate(timeout=DEADLINE_S)[0])
+        dropped = grown("RcvbufErrors")
+    (figures,) = told["directions"].values()
+    assert figures["packets_sent"] == left[0] == came[1]
+    assert figures["receiver_drops"] == figures["packets_lost"] == dropped
+    assert figures["packets_received"] == came[1] - dropped
