@@ -13,7 +13,7 @@ from profiles.test_shipped_profiles import ROOT, SHIPPED, plan
 
 from benchctl.metrics import title_of
 
-INDEX = "experiments.md"
+EVIDENCE = "evidence/experiments.md"
 PAGES = {f"experiments/{page.name}": text_of(f"experiments/{page.name}") for page in FILES}
 COMMANDS = [
     line for page in PAGES for block in blocks_of(page, "") for line in block.text.splitlines()
@@ -64,7 +64,7 @@ def test_the_table_after_a_command_has_its_axes_and_their_values(command):
 
 def test_every_experiment_of_a_paper_is_beside_it():
     named = re.findall(r"^## ([A-E]\d|RRUL):", TEXT, re.MULTILINE)
-    table = text_of(INDEX).partition("\n## Beside the papers\n")[2].partition("\n## ")[0]
+    table = text_of(EVIDENCE).partition("\n## Beside the papers\n")[2].partition("\n## ")[0]
     rows = [line.strip("|").split(" | ") for line in table.strip().splitlines()[2:]]
     assert sorted(row[0].strip() for row in rows) == sorted(named)
     assert all(len(row) == 4 and all(map(str.strip, row)) for row in rows)
