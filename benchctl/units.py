@@ -454,6 +454,13 @@ def timestamp(time: float) -> str:
     return f"{strftime('%Y-%m-%dT%H:%M:%S', localtime(second))}.{rest:03d}{offset[:3]}:{offset[3:]}"
 
 
+def format_ago(span_s: float) -> str:
+    """Format for how long something has been past, in one unit: ``5 min ago``, ``3 d ago``."""
+    units = (("d", 86_400), ("h", 3600), ("min", 60), ("s", 1))
+    unit, unit_s = next((one for one in units if span_s >= one[1]), units[-1])
+    return f"{max(0.0, span_s) // unit_s:.0f} {unit} ago"
+
+
 def format_count(count: int, noun: str) -> str:
     """Format a number of things: ``1 trial``, ``1,200 trials``."""
     return f"{count:,} {noun}{'s' * (count != 1)}"

@@ -50,7 +50,17 @@ def set_baseline(path: Path, run: RunOutline) -> None:
 
 
 def delete_run(path: Path, run_id: int) -> None:
-    """Delete a run and all its measurements, its packets too.
+    """Delete a run and all its measurements, its packets too: nothing brings it back.
+
+    Raises UsageError while it is being measured, StoreError if the store cannot be written.
+    """
+    name = remove_run(path, run_id)
+    if name is not None:
+        delete_captures(path, name)
+
+
+def remove_run(path: Path, run_id: int) -> str | None:
+    """Take a run out of the store, and return its name, if it was there; its packets stay.
 
     Raises UsageError while it is being measured, StoreError if the store cannot be written.
     """
@@ -60,8 +70,7 @@ def delete_run(path: Path, run_id: int) -> None:
         row = connection.execute(
             "DELETE FROM run WHERE id = ? RETURNING name", (run_id,)
         ).fetchone()
-    if row is not None:
-        delete_captures(path, row["name"])
+    return None if row is None else str(row["name"])
 
 
 def _write(path: Path, statement: str, values: Sequence[object]) -> None:

@@ -243,14 +243,21 @@ def delete(
     yes: Annotated[
         bool, typer.Option("--yes", help="Do not ask; needed without a terminal.")
     ] = False,
+    for_good: Annotated[
+        bool, typer.Option("--for-good", help="Delete at once; nothing brings them back.")
+    ] = False,
     store: options.Store,
 ) -> None:
     """Delete runs with all their measurements.
 
-    Asks on a terminal; without one, --yes is needed.
+    They stay in a trash beside the store for 30 days. Asks on a terminal; without one, --yes is
+    needed.
     """
+    import time
+
     from benchctl.errors import UsageError
     from benchctl.store.manage import delete_run
+    from benchctl.store.trash import trash_run
 
     with options.open_reader(store) as reader:
         # Each once, even if named twice; a wrong name is found before any is deleted.
@@ -260,13 +267,43 @@ def delete(
     if not yes:
         if not (sys.stdin.isatty() and sys.stderr.isatty()):
             raise UsageError(
-                "deleting a run cannot be undone", "add --yes to delete without a question"
+                "no run is deleted without a question", "add --yes to delete without one"
             )
         for run in chosen:
             trials = format_count(run.trials, "trial")
             print(visible(f"{run.name}  {run.profile}, {trials}"), file=sys.stderr)
-        if not typer.confirm("Delete with all samples?", err=True):
+        if not typer.confirm("Delete for good?" if for_good else "Delete?", err=True):
             return
     for run in chosen:
-        delete_run(store, run.id)
+        if for_good:
+            delete_run(store, run.id)
+        else:
+            trash_run(store, run.id, time.time())
         print(run.name)
+
+
+@runs.command(cls=PlainCommand)
+def undelete(
+    names: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="[RUN]...",
+            default_factory=list,
+            show_default=False,
+            help="Deleted runs: names, or unique parts of them; default: list them.",
+        ),
+    ],
+    *,
+    store: options.Store,
+) -> None:
+    """Bring deleted runs back from the trash, or list those in it."""
+    from benchctl.store.trash import deleted_runs, undelete_run
+    from benchctl.units import format_time
+
+    for name in names:
+        print(undelete_run(store, name))
+    if not names and (found := deleted_runs(store)):
+        width = max(_LEAST, *(len(one.name) for one in found)) + 2
+        print(f"{'run':<{width}}deleted")
+        for one in found:
+            print(f"{one.name:<{width}}{format_time(one.deleted_time)}")

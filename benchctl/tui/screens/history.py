@@ -12,20 +12,22 @@ from textual.widget import Widget
 from benchctl.errors import BenchctlError
 from benchctl.run.record import BASELINE
 from benchctl.store.locks import Liveness
-from benchctl.store.manage import delete_run, read_tags, set_baseline, set_tags
+from benchctl.store.manage import read_tags, set_baseline, set_tags
 from benchctl.store.read import Reader
+from benchctl.store.trash import KEPT_DAYS, deleted_runs, trash_run, undelete_run
 from benchctl.tui.draw.plot.heat import INVALID
 from benchctl.tui.draw.text.columns import Cells
 from benchctl.tui.draw.text.spans import Span
-from benchctl.tui.draw.views.runs import about_run
+from benchctl.tui.draw.views.runs import WHEN, about_run
 from benchctl.tui.model.past import HistoryEntry
 from benchctl.tui.screens.base.modals import Ask, Prompt
 from benchctl.tui.screens.base.page import AppContext, ReportPage
+from benchctl.tui.screens.base.pick import PickFrom
 from benchctl.tui.screens.base.tables import SHOWN_FILTER
 from benchctl.tui.screens.parts.pastrows import PastReader, PastRows
 from benchctl.tui.widgets.scrolled import Scrolled
 from benchctl.tui.widgets.table import Table
-from benchctl.units import format_count
+from benchctl.units import format_ago, format_count
 
 
 class HistoryScreen(ReportPage):
@@ -38,6 +40,7 @@ class HistoryScreen(ReportPage):
         Binding("c", "compare", "Compare", id="history.compare"),
         Binding("t", "tag", "Tag", id="history.tag"),
         Binding("d,delete", "delete", "Delete", id="history.delete"),
+        Binding("U", "undelete", "Bring back a deleted run", show=False, id="history.undelete"),
         Binding("u", "summary", "Summary", id="history.summary"),
         Binding("b", "baseline", "Set or clear the baseline", show=False, id="history.baseline"),
     ]
@@ -109,11 +112,14 @@ class HistoryScreen(ReportPage):
 
     def _show(self) -> None:
         past, cells, columns, _ = self._rows
-        mark = Span("●", "strong")
+        mark, now = Span("●", "strong"), self.around.clock()
 
         def row(index: int) -> Cells:
-            marked = past[index].run.id in self._marked
-            return [mark, *cells[index][1:]] if marked else cells[index]
+            run, row = past[index].run, [*cells[index]]
+            row[WHEN] = Span(format_ago(now - run.created_time))
+            if run.id in self._marked:
+                row[0] = mark
+            return row
 
         self._table.show(columns, len(past), row)
         self._show_about()
@@ -206,13 +212,29 @@ class HistoryScreen(ReportPage):
             self.notify(f"{run.name} is in progress; stop it first", severity="error")
             return
         trials = format_count(run.trials, "trial")
-        detail = f"{run.profile}, {trials}; deleting it cannot be undone."
-        self.app.push_screen(
-            Ask(f"Delete {run.name}?", detail),
-            lambda yes: self._write(lambda: delete_run(self.around.store, run.id)) if yes else None,
-        )
+        detail = f"{run.profile}, {trials}; for {KEPT_DAYS} days, U brings it back."
 
-    def _write(self, change: Callable[[], None]) -> None:
+        def take(yes: bool | None) -> None:
+            if yes:
+                self._write(lambda: trash_run(self.around.store, run.id, self.around.clock()))
+
+        self.app.push_screen(Ask(f"Delete {run.name}?", detail), take)
+
+    def action_undelete(self) -> None:
+        """Pick a deleted run, and bring it back."""
+        now, found = self.around.clock(), deleted_runs(self.around.store)
+        rows = [(one.name, f"deleted {format_ago(now - one.deleted_time)}") for one in found]
+        if not rows:
+            self.notify("there are no deleted runs")
+            return
+
+        def take(place: int | None) -> None:
+            if place is not None:
+                self._write(lambda: undelete_run(self.around.store, found[place].name))
+
+        self.app.push_screen(PickFrom("Bring back", rows), take)
+
+    def _write(self, change: Callable[[], object]) -> None:
         try:
             change()
         except BenchctlError as error:

@@ -13,7 +13,7 @@ from functools import lru_cache
 from benchctl.units import magnitude
 
 # Before a figure a bar of heat or a glyph, after it what it is compared with, or a mark.
-_BESIDE = re.compile(r"^[^\w\s.+-]+ | +(?:/ .*|!)$|, \d+$")
+_BESIDE = re.compile(r"^[^\w\s.+-]+ | +(?:/ .*|!|ago)$|, \d+$")
 # Of a range, the lower end, which has its unit after the upper one.
 _RANGE = re.compile(r"([-+\d.e]+) … [-+\d.e]+( \S+)?")
 NOTHING = ("", "-", "?")

@@ -25,6 +25,9 @@ from benchctl.units import format_range, format_time
 from benchctl.visible import width_of
 
 NOTHING = "-"
+AGO = len("59 min ago")
+WHEN = 6
+"""The place of the column that says how long ago a run began, which changes all the time."""
 
 
 def run_columns(rows: Sequence[Cells]) -> list[Column]:
@@ -40,10 +43,11 @@ def run_columns(rows: Sequence[Cells]) -> list[Column]:
         Column("status", widest(3, 6)),
         Column("figure", widest(4, 11), right=True),
         Column("baseline", widest(5, 8), right=True),
-        Column("of", widest(6, 2)),
-        Column("when", 16),
-        Column("host", widest(8, 4)),
-        Column("tags", widest(9, 4)),
+        Column("when", AGO, right=True),
+        Column("tags", widest(7, 4)),
+        Column("of", widest(8, 2)),
+        Column("began", 16),
+        Column("host", widest(10, 4)),
     ]
 
 
@@ -57,10 +61,11 @@ def run_row(one: HistoryEntry, *, marked: bool) -> Cells:
         state(run.status),
         Span(_figure(one), PLAIN if one.valid else "bad"),
         _beside(one),
+        Span(""),  # see `WHEN`
+        Span(_tags(one), "dim"),
         Span(one.key.title),
         Span(format_time(run.created_time)),
         Span(one.host),
-        Span(_tags(one), "dim"),
     ]
 
 
