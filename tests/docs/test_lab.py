@@ -1,13 +1,12 @@
 """docs/lab.md: its files are read, its keys are those of the schema, its sessions run."""
 
 import pytest
-from docs.documents import blocks_of, filled, names_in, section, table, write_files
+from docs.documents import blocks_of, filled, write_files
 
 from benchctl.engine.prepare.planning import planned
 from benchctl.lab.topology import schema
 from benchctl.lab.topology.model import LinkSettings
 from benchctl.lab.topology.topology import load_topology
-from benchctl.profile.model import ChangeTable, LabTable
 from benchctl.units import format_duration, format_rate, format_ratio
 
 DOCUMENT = "lab.md"
@@ -76,13 +75,6 @@ def test_one_example_has_every_key(shell):
     text = (shell.directory / "everything.toml").read_text()
     keys = {name for model in TABLES.values() for name in model.model_fields}
     assert {key for key in keys if key not in text} == set()
-
-
-def test_the_keys_of_a_profiles_lab_are_all_described():
-    tables = section(DOCUMENT, "## Measuring in a lab").split("| key of ")
-    of_lab, of_changes = (names_in(table(f"\n| key of {text}")) for text in tables[1:])
-    assert of_lab == list(LabTable.model_fields)
-    assert sorted(of_changes) == sorted(ChangeTable.model_fields)
 
 
 def test_the_map_is_shown_as_printed(shell):
