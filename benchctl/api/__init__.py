@@ -1,10 +1,11 @@
 """Everything that the author of a plugin imports.
 
 A backend wraps one tool and does no I/O. It declares the parameters of the tool, builds the command
-for each end of a flow, and parses the output of the command into events. benchctl
-finds the programs, starts them on the right hosts, feeds their output to the parsers, watches
-their time and stops them. So a backend works on this machine and in every lab, and is tested
-by replaying recorded output (`replay`).
+for each end of a flow, and parses the output of the command into events.
+
+The other work is benchctl's: it finds the programs, starts them on the right hosts, feeds their
+output to the parsers, watches their time and stops them. So a backend works on this machine and in
+every lab, and is tested by replaying recorded output (`replay`).
 
 A minimal backend is a subclass of `Backend` with a `Parameters` model, a `client` command and a
 parser; docs/plugins.md builds one step by step. A package offers it under the entry point group

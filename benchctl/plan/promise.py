@@ -354,10 +354,10 @@ def _legs(
 def _lossy_bps(way: NetworkPath, loss_ratio: float, mss_bytes: float, control: str) -> float | None:
     """Return the payload rate that one connection reaches at most with random loss.
 
-    That of Mathis, with the round trip of idle links. None without loss, and where no model holds:
-    where timeouts take much of the time, which depends on how a system repairs losses; where CUBIC
-    is above Reno (its mean window of RFC 9438, section 5.1, with C = 0.4 and beta = 0.7); and with
-    any other congestion control.
+    The rate is that of Mathis, with the round trip of idle links. None without loss, and where no
+    model holds. With timeouts for much of the time, the rate depends on how a system repairs
+    losses. CUBIC may be above Reno (its mean window of RFC 9438, section 5.1, with C = 0.4 and
+    beta = 0.7). Any other congestion control has no model here.
     """
     rtt_s, segment = way.tcp_rtt_s(mss_bytes), way.segment_bytes(mss_bytes)
     if not (0 < loss_ratio < 1 and rtt_s and control in _MODELLED):

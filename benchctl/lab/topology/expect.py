@@ -129,13 +129,13 @@ class NetworkPath:
     ) -> float:
         """Return what one connection sends at most with such buffers: its window each round trip.
 
-        ``send_bytes`` and ``receive_bytes`` are what was asked for at the two ends; without, the
-        kernel lets buffers grow as far as the hosts allow. A send buffer keeps what it sent until
-        it is acknowledged, and takes another train of segments while it has any room at all
-        (sk_stream_memory_free in include/net/sock.h); what segments take of it besides their
+        ``send_bytes`` and ``receive_bytes`` are the buffers asked for at the two ends. Without a
+        request, the kernel lets buffers grow as far as the hosts allow. A send buffer keeps sent
+        data until they are acknowledged. It takes another train of segments while it has any room
+        (sk_stream_memory_free in include/net/sock.h). The memory that segments take besides their
         payload is not accounted for. RFC 6349, section 3.3.1. Nagle's algorithm allows one small
-        segment under way (tcp_minshall_check in net/ipv4/tcp_output.c), so the window can be filled
-        whatever its size. Infinite where the path takes no time.
+        segment under way (tcp_minshall_check in net/ipv4/tcp_output.c), so a window of any size
+        can be filled. Infinite where the path takes no time.
         """
         payload = self.segment_bytes(mss_bytes)
         headers = ETHERNET_HEADER_BYTES + _tcp_header_bytes(self.timestamps, self.ip_version)
@@ -181,12 +181,12 @@ class KernelBuffers:
     def window_bytes(self, buffer_bytes: float, payload_bytes: int, frame_bytes: int) -> float:
         """Return the receive window of a buffer, when frames are full.
 
-        Since Linux 6.6 the window is the buffer times the share of a frame that is payload,
-        as the first full frame has it, in 256ths (tcp_measure_rcv_mss in net/ipv4/tcp_input.c);
-        before, and where no segment is larger than the 536 bytes that it is taken to be at first
-        (tcp_initialize_rcv_mss), it is half of the buffer. It is advertised in units of the
-        window scale, rounded up (__tcp_select_window in net/ipv4/tcp_output.c); the scale is for
-        the largest window that there might be (tcp_select_initial_window, ibidem).
+        Since Linux 6.6 the window is the buffer times the share of payload in the first full
+        frame, in 256ths (tcp_measure_rcv_mss in net/ipv4/tcp_input.c). In older kernels it is half
+        of the buffer. It is also half if no segment is larger than 536 bytes, the size that the
+        kernel assumes at first (tcp_initialize_rcv_mss). The window is advertised in units of the
+        window scale, rounded up (__tcp_select_window in net/ipv4/tcp_output.c). The scale allows
+        for the largest possible window (tcp_select_initial_window, ibidem).
         """
         if math.isinf(buffer_bytes):
             return math.inf
