@@ -1,6 +1,6 @@
 """The same traces through tshark and tcptrace, and through us: every figure that they give.
 
-docs/packets.md says where and why they differ; here each difference is exact, too.
+docs/evidence/packets.md says where and why they differ; here each difference is exact, too.
 """
 
 import re
