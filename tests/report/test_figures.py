@@ -4,6 +4,7 @@ import json
 import math
 import sqlite3
 from contextlib import closing
+from itertools import permutations
 
 import msgspec
 import pytest
@@ -11,14 +12,23 @@ from report.pictured_run import WINDOWS, pictured_run
 from store.store_support import measured_run, new_run
 
 from benchctl.errors import UsageError
-from benchctl.metrics import METRICS
+from benchctl.metrics import METRICS, Direction
 from benchctl.report.figures.axes import numbers_of, swept_axis, value_axis
 from benchctl.report.figures.figure import LineRole, PictureEvent, PictureKind, PictureLine
 from benchctl.report.figures.making import Wanted, figures_of
 from benchctl.report.figures.times import _sum_of
 from benchctl.report.report import read_report
-from benchctl.run.planned import LabSettings, PlannedChange
+from benchctl.run.planned import (
+    LabSettings,
+    PlannedChange,
+    PlannedFlow,
+    PlannedRun,
+    PlannedTrial,
+    Settings,
+)
+from benchctl.run.record import Figure
 from benchctl.store.read import Reader
+from benchctl.store.record import Recorder, create_run
 
 KINDS = {
     "time": Wanted(PictureKind.TIME, only={"window": ["5000B", "60000B"]}, columns=40),
@@ -186,6 +196,49 @@ def test_the_kind_is_chosen_by_what_the_run_is(tmp_path):
     pictured_run(tmp_path / "unsampled", values={}, repeats=1, samples=False)
     kinds = [draw(tmp_path / name)[0].kind for name in ("swept", "words", "one", "unsampled")]
     assert kinds == [PictureKind.SWEEP, PictureKind.BARS, PictureKind.TIME, PictureKind.BARS]
+
+
+def mesh_run(store, direction=Direction.SEND):
+    """Write a run of a mesh, in which the pair number n carries n Mbit/s."""
+    hosts = [*permutations("abc", 2)]
+    planned = []
+    for place, (source, to) in enumerate(hosts):
+        flow = PlannedFlow("main", "iperf3", source, to, None, direction, 0.0, {})
+        point = {"pair": f"{source}:{to}"}
+        planned.append(PlannedTrial(place, 1, point, (flow,), {}, 1.0, 9.0))
+    settings = Settings({"pair": tuple(f"{a}:{b}" for a, b in hosts)}, "sequential", ())
+    run_id, _ = create_run(store, PlannedRun("mesh", "A mesh", 7, settings, planned, ""), 1e9)
+    with closing(Recorder(store, run_id)) as recorder:
+        recorder.update_run(status="running", started_time=1e9)
+        for place, (source, to) in enumerate(hosts):
+            flow_id = recorder.add_flow(
+                place + 1, attempt=1, name="main", backend="iperf3", source=source, target=to,
+                direction=direction, status="ok", client=[], server=[], requested={},
+            )  # fmt: skip
+            rate = Figure((place + 1) * 1e6, "tool")
+            recorder.add_figures(flow_id, {(direction.value, "throughput_bps"): rate})
+            recorder.update_trial(place + 1, status="running")
+            recorder.update_trial(place + 1, status="ok", started_time=1e9, finished_time=1e9 + 1)
+        recorder.update_run(status="ok", finished_time=1e9 + 9)
+
+
+@pytest.mark.parametrize("direction", [Direction.SEND, Direction.RECEIVE])
+def test_a_mesh_is_a_matrix_from_where_data_come_to_where_they_go(tmp_path, direction):
+    mesh_run(tmp_path / "s", direction)
+    (figure,) = draw(tmp_path / "s")
+    (panel,) = figure.panels
+    assert (figure.kind, panel.y.title, figure.x.title) == (PictureKind.MATRIX, "from", "to")
+    found = {(panel.y.ticks[one.row].text, figure.x.ticks[one.column].text): one.text
+             for one in panel.cells}  # fmt: skip
+    pairs = permutations("abc", 2)
+    expected = {pair if direction is Direction.SEND else pair[::-1]: str(number)
+                for number, pair in enumerate(pairs, 1)}  # fmt: skip
+    assert found == {**expected, **{(host, host): "" for host in "abc"}}
+
+
+def test_a_run_without_a_mesh_has_no_matrix(store):
+    with pytest.raises(UsageError, match="no axis is a mesh of hosts"):
+        draw(store, Wanted(PictureKind.MATRIX))
 
 
 @pytest.mark.parametrize("status", ["failed", "interrupted"])

@@ -29,6 +29,8 @@ class PictureKind(StrEnum):
     """The same for values without an order or a size, or for flows."""
     HEAT = "heat"
     """A metric by two axes: a cell for each pair of values."""
+    MATRIX = "matrix"
+    """A metric of a mesh: a cell for each pair of hosts, from the row to the column."""
     CDF = "cdf"
     """The share of samples up to each value."""
     HISTOGRAM = "histogram"
@@ -42,6 +44,9 @@ class PictureKind(StrEnum):
     SEQUENCE = "time-sequence"
     """What a packet trace shows of one direction of a connection: each segment and its answer."""
 
+
+MAPS = (PictureKind.HEAT, PictureKind.MATRIX)
+"""Their panels have cells."""
 
 OVER_TIME = (PictureKind.TIME, PictureKind.SEQUENCE)
 """Their x-axis is time, and shows the whole of what is asked for."""

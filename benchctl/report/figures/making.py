@@ -1,8 +1,8 @@
 """Makes the figures of a run: `figures_of` is what everything that draws a run calls.
 
 What is not asked for is chosen by what the run is: what changes during its trials is shown over
-time, numbers of an axis as a curve, anything else as bars. A figure is made when it is asked for,
-so that of many only one is in memory.
+time, a mesh as a matrix, numbers of an axis as a curve, anything else as bars. A figure is made
+when it is asked for, so that of many only one is in memory.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ from benchctl.errors import UsageError, nearest
 from benchctl.metrics import PROBES
 from benchctl.report.figures.axes import is_swept
 from benchctl.report.figures.distributions import DISTRIBUTIONS, distributed
-from benchctl.report.figures.figure import Picture, PictureKind
-from benchctl.report.figures.means import by_axis, heat, rows_of
+from benchctl.report.figures.figure import MAPS, Picture, PictureKind
+from benchctl.report.figures.maps import heat, is_mesh, matrix
+from benchctl.report.figures.means import by_axis, rows_of
 from benchctl.report.figures.parts import REPEAT, Part, left_out
 from benchctl.report.figures.plane import plane
 from benchctl.report.figures.request import OF_SAMPLES, PictureRequest
@@ -41,7 +42,7 @@ TIME = "time"
 """The name of the x-axis of figures over time."""
 COLUMNS = 600
 """Values of a line over time: about one for each dot that a figure in a paper has."""
-BY_AXIS = (PictureKind.SWEEP, PictureKind.BARS, PictureKind.HEAT, PictureKind.BOX)
+BY_AXIS = (PictureKind.SWEEP, PictureKind.BARS, *MAPS, PictureKind.BOX)
 """Their x-axis is one of the run."""
 
 
@@ -107,6 +108,7 @@ def _figures(reader: Reader, report: Report, wanted: Wanted) -> Generator[Pictur
             PictureKind.PLANE: plane,
             PictureKind.SEARCH: searched,
             PictureKind.HEAT: _if_measured(heat),
+            PictureKind.MATRIX: _if_measured(matrix),
             PictureKind.SWEEP: _if_measured(by_axis),
             PictureKind.BARS: _if_measured(by_axis),
         }
@@ -131,7 +133,7 @@ _MISSING: Mapping[PictureKind, str] = {
     ),
     PictureKind.PLANE: "it needs TCP flows whose sender's TCP_INFO was read",
     PictureKind.SEARCH: "a profile with [search] has it",
-    PictureKind.HEAT: "--only may have left nothing",
+    **dict.fromkeys(MAPS, "--only may have left nothing"),
     PictureKind.SWEEP: "--only may have left nothing",
     PictureKind.BARS: "--only may have left nothing",
 }
@@ -199,11 +201,15 @@ def _resolved(report: Report, wanted: Wanted, bulk: Bulk) -> PictureRequest:
         raise UsageError(f"a figure of kind {kind} has not {x} as its x-axis", "remove --x")
     if kind in BY_AXIS and not x:
         others = [axis for axis in free if axis != series]
+        if kind is PictureKind.MATRIX:
+            others = [axis for axis in others if is_mesh(report.trials, axis)]
         x = next((axis for axis in others if is_swept(run.values[axis])), "")
         if not x or kind is PictureKind.BARS:
             x = x or max(others, key=lambda axis: len(_there(report, axis)), default="")
     if kind is PictureKind.SWEEP and not x:
         raise UsageError(f"run {run.name}: no axis has several values to sweep", _axes_hint(run))
+    if kind is PictureKind.MATRIX and not (x and is_mesh(report.trials, x)):
+        raise UsageError(f"run {run.name}: no axis is a mesh of hosts", _axes_hint(run))
     if not series:
         others = [axis for axis in free if axis != x]
         series = max(others, key=lambda axis: len(_there(report, axis)), default="")
@@ -262,6 +268,8 @@ def _kind(report: Report, x: str, free: Sequence[str], bulk: Bulk) -> PictureKin
     if not x and run.settings.search is not None:
         return PictureKind.SEARCH
     swept = [x] if x else free
+    if len(swept) == 1 and is_mesh(report.trials, swept[0]):
+        return PictureKind.MATRIX
     return (
         PictureKind.SWEEP if any(is_swept(run.values[axis]) for axis in swept) else PictureKind.BARS
     )
@@ -320,7 +328,7 @@ def _metrics(
             )
         found.append((metric, aggregate))
     if found:
-        return found[:1] if kind in (PictureKind.HEAT, *DISTRIBUTIONS) else found
+        return found[:1] if kind in (*MAPS, *DISTRIBUTIONS) else found
     if kind is PictureKind.TIME:
         return [(metric, "") for metric in panels_of(run.vocabulary, known)]
     # What a probe saw beside a load is the other half of the answer.

@@ -7,11 +7,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from benchctl.analysis.runs.summary import SummaryRow
-from benchctl.metrics import title_of
 from benchctl.report.figures.axes import named_axis, swept_axis, title_of_axis, value_axis
 from benchctl.report.figures.figure import (
     Axis,
-    HeatCell,
     LineRole,
     Panel,
     Picture,
@@ -20,7 +18,7 @@ from benchctl.report.figures.figure import (
 )
 from benchctl.report.figures.parts import Naming, Source, left_out, names_of
 from benchctl.report.figures.request import PictureRequest, numbered
-from benchctl.units import parse_rate, scale_of
+from benchctl.units import parse_rate
 
 XOf = Callable[[SummaryRow], float]
 Rows = Sequence[SummaryRow]
@@ -42,24 +40,24 @@ def by_axis(request: PictureRequest) -> Picture:
     """Return a sweep, or bars at each value of the x-axis; without such an axis, of each flow."""
     found = rows_of(request)
     every = [row for rows in found for row in rows]
-    naming = names_of(map(_source, every), request.axes, request.x)
+    naming = names_of(map(source_of, every), request.axes, request.x)
     if not request.x:
         return _by_line(request, found, naming)
-    values = _values(request, every)
+    values = values_of(request, every)
     if request.kind is PictureKind.BARS:
         x = named_axis(title_of_axis(request.x), [str(value) for value in values])
         places = [float(place) for place in range(len(values))]
     else:
         x, places = swept_axis(request.x, values)
     at = dict(zip(map(str, values), places, strict=True))
-    numbers, count = numbered((naming.key(_source(row)), _source(row)) for row in every)
+    numbers, count = numbered((naming.key(source_of(row)), source_of(row)) for row in every)
     panels = [
         _panel(request, metric, rows, numbers, naming, lambda row: at[str(row.point[request.x])], x)
         for metric, rows in zip(request.metrics, found, strict=True)
     ]
     names = [", ".join(key) for key in numbers]
     notes = [
-        *_repeats(every), *left_out(count, len(numbers), "lines"), *_doubts(every),
+        *repeats_note(every), *left_out(count, len(numbers), "lines"), *doubts(every),
         *_absent(request, values),
     ]  # fmt: skip
     return request.figure(x, panels, names, naming.title, notes)
@@ -77,25 +75,26 @@ def _absent(request: PictureRequest, values: Sequence[Any]) -> list[str]:
 def _by_line(request: PictureRequest, found: Sequence[Rows], naming: Naming) -> Picture:
     """Return bars without an axis: a place for each flow."""
     every = [row for rows in found for row in rows]
-    keys, count = numbered((naming.key(_source(row)), _source(row)) for row in every)
+    keys, count = numbered((naming.key(source_of(row)), source_of(row)) for row in every)
     names = [", ".join(key) or request.run.profile for key in keys]
     x = named_axis(naming.title, names)
     panels = [
         _panel(
-            request, metric, [row for row in rows if naming.key(_source(row)) in keys], {(): 0},
-            Naming(()), lambda row: float(keys[naming.key(_source(row))]), x,
+            request, metric, [row for row in rows if naming.key(source_of(row)) in keys], {(): 0},
+            Naming(()), lambda row: float(keys[naming.key(source_of(row))]), x,
         )
         for metric, rows in zip(request.metrics, found, strict=True)
     ]  # fmt: skip
-    notes = [*_repeats(every), *left_out(count, len(keys), "bars"), *_doubts(every)]
+    notes = [*repeats_note(every), *left_out(count, len(keys), "bars"), *doubts(every)]
     return request.figure(x, panels, [""], "", notes)
 
 
-def _source(row: SummaryRow) -> Source:
+def source_of(row: SummaryRow) -> Source:
+    """Return what a row of the summary is of."""
     return Source(row.point, row.flow, row.direction)
 
 
-def _values(request: PictureRequest, rows: Rows, axis: str = "") -> list[Any]:
+def values_of(request: PictureRequest, rows: Rows, axis: str = "") -> list[Any]:
     """Return the values of an axis that rows have, in the order of the profile."""
     axis = axis or request.x
     there = {str(row.point[axis]): row.point[axis] for row in rows}
@@ -111,7 +110,7 @@ def _panel(
 ) -> Panel:  # fmt: skip
     lines: list[PictureLine] = []
     for key, number in numbers.items():
-        mine = sorted((row for row in rows if naming.key(_source(row)) == key), key=place)
+        mine = sorted((row for row in rows if naming.key(source_of(row)) == key), key=place)
         if mine:
             lines += _lines(", ".join(key), number, mine, place)
     lines = [*_merged(line for line in lines if line.role is LineRole.EXPECTED),
@@ -165,7 +164,7 @@ def _merged(lines: Iterable[PictureLine]) -> list[PictureLine]:
     return [PictureLine(LineRole.EXPECTED.value, None, xs, ys, role=LineRole.EXPECTED)]
 
 
-def _repeats(rows: Rows, interval: str = " with its 95 % interval") -> list[str]:
+def repeats_note(rows: Rows, interval: str = " with its 95 % interval") -> list[str]:
     """Return a note about what the marks and their intervals are."""
     counts = sorted({row.spread.n for row in rows})
     if not counts:
@@ -176,38 +175,9 @@ def _repeats(rows: Rows, interval: str = " with its 95 % interval") -> list[str]
     return [f"mean of {many} repeats{interval}"]
 
 
-def _doubts(rows: Rows) -> list[str]:
+def doubts(rows: Rows) -> list[str]:
+    """Return a note about values that are not valid, if there are any."""
     doubtful = sum(not row.valid for row in rows)
     if not doubtful:
         return []
     return [f"{doubtful} of {len(rows)} values are not valid for this lab, which did not keep up"]
-
-
-def heat(request: PictureRequest) -> Picture:
-    """Return a heat map of the x-axis and the one of the series."""
-    (metric, aggregate), *_ = request.metrics
-    rows = [row for row in rows_of(request)[0] if request.series in row.point]
-    axes = [axis for axis in request.axes if axis != request.series]
-    naming = names_of(map(_source, rows), axes, request.x)
-    keys = [*dict.fromkeys(naming.key(_source(row)) for row in rows)]
-    rows = [row for row in rows if naming.key(_source(row)) == keys[0]]
-    across, down = _values(request, rows), _values(request, rows, request.series)
-    x = named_axis(title_of_axis(request.x), [str(value) for value in across])
-    y = named_axis(title_of_axis(request.series), [str(value) for value in down])
-    means = [row.spread.mean for row in rows]
-    title = title_of(metric) + (f", {aggregate}" if aggregate else "")
-    scale = Axis(title, metric, min(means), max(means))
-    factor, _ = scale_of(metric, max(map(abs, means)))
-    there = {(str(row.point[request.x]), str(row.point[request.series])): row for row in rows}
-    cells = []
-    for r, row_value in enumerate(down):
-        for c, value in enumerate(across):
-            one = there.get((str(value), str(row_value)))
-            mean = None if one is None else one.spread.mean
-            text = "" if mean is None else f"{mean / factor:.3g}"
-            cells.append(HeatCell(c, r, mean, text, one is None or one.valid))
-    notes = [*_repeats(rows, ""), *left_out(len(keys), 1, "maps"), *_doubts(rows)]
-    if keys[0] and len(keys) > 1:
-        notes.insert(0, f"{naming.title}: {', '.join(keys[0])}")
-    panel = Panel(y, cells=cells, heat=scale)
-    return request.figure(x, [panel], [], "", notes)

@@ -111,7 +111,8 @@ def _panel(figure: Picture, number: int, panel: Panel, points: int) -> str:
     if figure.kind is PictureKind.BARS and panel.y.low >= 0 and not panel.y.log:
         panel = replace(panel, y=replace(panel.y, from_zero=True))  # half a bar misleads
     x = _placed(figure.x, _LEFT, WIDTH - _RIGHT)
-    y = _placed(panel.y, bottom, top)
+    ends = (top, bottom) if figure.kind is PictureKind.MATRIX else (bottom, top)
+    y = _placed(panel.y, *ends)
     last = number == len(figure.panels) - 1
     parts = [*_frame(figure.x, panel.y, x, y, (top, bottom), last=last)]
     if panel.cells:
@@ -319,7 +320,7 @@ def _box(figure: Picture, panel: Panel, box: Box, x: _Place, y: _Place) -> Itera
 def _cells(figure: Picture, panel: Panel, x: _Place, y: _Place) -> Iterator[str]:
     heat = panel.heat or Axis("")
     low, high = heat.low, heat.high
-    wide, tall = x(1.0) - x(0.0), y(0.0) - y(1.0)
+    wide, tall = x(1.0) - x(0.0), abs(y(0.0) - y(1.0))
     for cell in panel.cells:
         at, height = x(cell.column), y(cell.row)
         words = [cell.text or "-", *["not valid"] * (not cell.valid)]

@@ -110,6 +110,8 @@ def caption_of(figure: Picture) -> str:
             what += " over time"
         case PictureKind.CDF | PictureKind.HISTOGRAM:
             what = f"distribution of {x}"
+        case PictureKind.MATRIX:
+            what += " of each pair of hosts"
         case PictureKind.HEAT:
             what += f" by {x} and {panels[0].y.title}"
         case _:

@@ -15,6 +15,7 @@ from importlib import import_module
 from typing import Any
 
 from benchctl.report.figures.figure import (
+    MAPS,
     OVER_TIME,
     Axis,
     LineRole,
@@ -273,6 +274,8 @@ class _Sheet:
         axes.set_yticks([tick.value for tick in named],
                         [labels.short(self._text(tick.text)) for tick in named])  # fmt: skip
         axes.set_ylabel(self._text(panel.y.label))
+        if self._figure.kind is PictureKind.MATRIX:
+            axes.invert_yaxis()  # as a table is read
         for spine in axes.spines.values():
             spine.set_visible(False)
         bar = self._sheet.colorbar(drawn, ax=axes)
@@ -289,7 +292,7 @@ class _Sheet:
             self._name_powers(axes.xaxis, x)
         if x.ticks:
             self._set_ticks(axes)
-        if x.even and self._figure.kind is not PictureKind.HEAT:
+        if x.even and self._figure.kind not in MAPS:
             axes.set_xlim(-0.6, len(x.ticks) - 0.4)
         elif self._figure.kind in OVER_TIME:
             axes.set_xlim(x.low / x.scale[0], x.high / x.scale[0])

@@ -11,7 +11,15 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from benchctl.report.figures.figure import Axis, LineRole, Panel, Picture, PictureKind, PictureLine
+from benchctl.report.figures.figure import (
+    MAPS,
+    Axis,
+    LineRole,
+    Panel,
+    Picture,
+    PictureKind,
+    PictureLine,
+)
 from benchctl.report.timeline.series import Series
 from benchctl.tui.draw.axes.axis import PlotAxis
 from benchctl.tui.draw.axes.scale import axis_for
@@ -37,7 +45,7 @@ def figure_lines(figure: Picture, width: int, height: int, glyphs: Glyphs = BRAI
     lines: list[Text] = [*wrap([Span(figure.title, "strong")], width, 0)]
     if figure.about:
         lines += wrap([Span(figure.about, "dim")], width, 0)
-    drawn_in_rows = figure.kind in (PictureKind.BARS, PictureKind.BOX, PictureKind.HEAT)
+    drawn_in_rows = figure.kind in (PictureKind.BARS, PictureKind.BOX, *MAPS)
     if not drawn_in_rows:
         lines += wrap([*_legend(figure)], width)
     for panel in figure.panels:
@@ -56,7 +64,7 @@ def _panel(
             yield from bar_rows(figure, panel, width)
         case PictureKind.BOX:
             yield from box_rows(figure, panel, width)
-        case PictureKind.HEAT:
+        case PictureKind.HEAT | PictureKind.MATRIX:
             yield from heat_rows(figure, panel, width)
         case PictureKind.TIME:
             yield crop([Span(panel.y.title, "strong")], width)
