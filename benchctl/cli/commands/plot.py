@@ -104,7 +104,7 @@ def plot(
             metavar="AXIS=VALUE",
             default_factory=list,
             show_default=False,
-            help="Show only points with this value of an axis; repeatable.",
+            help="Show only points with this value; commas separate several; repeatable.",
         ),
     ],
     begin: Annotated[
