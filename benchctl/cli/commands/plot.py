@@ -27,6 +27,7 @@ KindName = Literal[
     "sweep",
     "bars",
     "heat",
+    "matrix",
     "cdf",
     "histogram",
     "box",
@@ -57,8 +58,8 @@ def plot(
         typer.Option(
             metavar="KIND",
             help=(
-                "time, all, sweep, bars, heat, cdf, histogram, box, search, plane or time-sequence;"
-                " default: what suits the run."
+                "time, all, sweep, bars, heat, matrix, cdf, histogram, box, search, plane or"
+                " time-sequence; default: what suits the run."
             ),
         ),
     ] = None,

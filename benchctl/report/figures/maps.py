@@ -14,8 +14,8 @@ from benchctl.report.figures.parts import left_out, names_of
 from benchctl.report.figures.request import PictureRequest
 from benchctl.units import scale_of
 
-MapPlace = tuple[str, str]
-"""What a cell is of, as text: its row, and its column."""
+Names = tuple[str, str]
+"""Those of a row and of a column."""
 
 
 def heat(request: PictureRequest) -> Picture:
@@ -24,7 +24,7 @@ def heat(request: PictureRequest) -> Picture:
     down = [str(value) for value in values_of(request, rows, request.series)]
     across = [str(value) for value in values_of(request, rows)]
 
-    def pair_of(row: SummaryRow) -> MapPlace:
+    def pair_of(row: SummaryRow) -> Names:
         return str(row.point[request.series]), str(row.point[request.x])
 
     titles = title_of_axis(request.series), title_of_axis(request.x)
@@ -41,7 +41,7 @@ def matrix(request: PictureRequest) -> Picture:
     }
     hosts = [*dict.fromkeys(host for pair in pairs.values() for host in pair)]
 
-    def pair_of(row: SummaryRow) -> MapPlace:
+    def pair_of(row: SummaryRow) -> Names:
         source, target = pairs[str(row.point[request.x]), row.flow]
         return (target, source) if row.direction == Direction.RECEIVE else (source, target)
 
@@ -63,7 +63,7 @@ def is_mesh(trials: Iterable[TrialReport], axis: str) -> bool:
 
 def _map(
     request: PictureRequest, rows: Sequence[SummaryRow], shown: set[str],
-    place: Callable[[SummaryRow], MapPlace], names: tuple[Sequence[str], Sequence[str]], titles: MapPlace,
+    place: Callable[[SummaryRow], Names], names: tuple[Sequence[str], Sequence[str]], titles: Names,
 ) -> Picture:  # fmt: skip
     """Return a map of rows of the summary, whose cells' places are those of ``names``."""
     ((metric, aggregate), *_) = request.metrics
@@ -71,7 +71,7 @@ def _map(
     naming = names_of(map(source_of, rows), axes, request.x)
     keys = [*dict.fromkeys(naming.key(source_of(row)) for row in rows)]
     rows = [row for row in rows if naming.key(source_of(row)) == keys[0]]
-    there: Mapping[MapPlace, SummaryRow] = {place(row): row for row in rows}
+    there: Mapping[Names, SummaryRow] = {place(row): row for row in rows}
     means = [row.spread.mean for row in rows]
     title = title_of(metric) + (f", {aggregate}" if aggregate else "")
     scale = Axis(title, metric, min(means), max(means))
