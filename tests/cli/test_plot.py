@@ -180,3 +180,23 @@ def test_a_part_of_the_time_is_drawn(store, tmp_path, capsys):
     assert "6 s" in out
     assert "8 s" in out
     assert " 5.5 s" not in out
+
+
+@pytest.mark.parametrize(
+    ("args", "why"),
+    [
+        (("last", "--kind", "forest"), "--kind forest shows two runs"),
+        (("last", "last", "--kind", "time"), "--kind time shows one run"),
+        (("last", "last", "--by", "streams"), "--by"),
+        (("last", "last", "--y", "throughput"), "no metric throughput was measured in both runs"),
+        (("last", "nothing"), "nothing"),
+    ],
+)
+def test_what_a_figure_of_two_runs_does_not_have_is_one_clear_line(store, args, why):
+    with pytest.raises(BenchctlError, match=why):
+        plot(store, *args)
+
+
+def test_two_runs_are_a_forest_plot(store, capsys):
+    plot(store, "last", "last", "--terminal", "--y", "throughput_bps")
+    assert "0 % no difference seen" in capsys.readouterr().out

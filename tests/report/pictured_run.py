@@ -1,10 +1,12 @@
 """A measured run with everything that a figure can show, made from theory and seeded noise."""
 
 import random
+from contextlib import closing
 
 from benchctl.metrics import Direction
 from benchctl.run.planned import PlannedFlow, PlannedRun, PlannedTrial, Reported, Settings
 from benchctl.run.record import Figure, FlowEvent, Happening
+from benchctl.store.read import Reader
 from benchctl.store.record import Recorder, create_run
 
 NOW = 1_795_225_512.0
@@ -20,11 +22,12 @@ DROP = FlowEvent("send", "throughput_bps", Happening.DROP, 7.0, None, 20e6, 10e6
 
 def pictured_run(
     store, *, values=None, repeats=3, title="Windows below and above the product", samples=True,
-    status="ok", sampled_s=0.5, lab=None,
+    status="ok", sampled_s=0.5, lab=None, rate_bps=RATE_BPS,
 ):  # fmt: skip
     """Write a run of the axes ``values``, those of a window and of streams by default.
 
     Its sixth trial failed, and in its second the lab did not keep up; all fail with another status.
+    The path carries ``rate_bps``.
     """
     values = {"window": tuple(WINDOWS), "streams": (1, 2)} if values is None else values
     points = [{}]
@@ -43,18 +46,20 @@ def pictured_run(
     recorder = Recorder(store, run_id)
     recorder.update_run(status="running", started_time=NOW)
     rng = random.Random(7)
-    for trial_id, trial in enumerate(planned, 1):
+    with closing(Reader(store)) as reader:
+        trial_ids = [trial.id for trial in reader.trials(run_id)]
+    for trial_id, trial in zip(trial_ids, planned, strict=True):
         failed = status != "ok" or trial.position == 5
-        _measure(recorder, trial_id, trial, rng, failed, sampled_s if samples else 0.0)
+        _measure(recorder, trial_id, trial, rng, failed, sampled_s if samples else 0.0, rate_bps)
     recorder.update_run(status=status, finished_time=NOW + 60)
     recorder.close()
     return name
 
 
-def _measure(recorder, trial_id, trial, rng, failed, sampled_s):
+def _measure(recorder, trial_id, trial, rng, failed, sampled_s, rate_bps):
     streams = trial.point.get("streams", 1)
     window = WINDOWS.get(trial.point.get("window"), 10_000)
-    share = min(RATE_BPS, streams * window * 8 / RTT_S)
+    share = min(rate_bps, streams * window * 8 / RTT_S)
     outcome = "failed" if failed else "ok"
     flow_id = recorder.add_flow(
         trial_id, attempt=1, name="main", backend="iperf3", source="a", target="b",
@@ -62,7 +67,7 @@ def _measure(recorder, trial_id, trial, rng, failed, sampled_s):
         requested={"streams": streams, "window": window},
         expected={"send": {"throughput_bps": share}},
     )  # fmt: skip
-    rtt_s = max(RTT_S, streams * window * 8 / RATE_BPS)
+    rtt_s = max(RTT_S, streams * window * 8 / rate_bps)
     for place in range(round(DURATION_S / sampled_s) if sampled_s and not failed else 0):
         begin_s = place * sampled_s
         level = 0.5 if begin_s >= DROP.at_s and trial.position == 6 else 1.0

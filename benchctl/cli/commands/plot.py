@@ -6,7 +6,7 @@ import math
 import os
 import shutil
 import sys
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from contextlib import closing
 from itertools import chain
 from pathlib import Path
@@ -20,6 +20,7 @@ from benchctl.visible import visible
 
 if TYPE_CHECKING:
     from benchctl.report.figures.figure import Picture
+    from benchctl.store.read import Reader
 
 KindName = Literal[
     "time",
@@ -33,6 +34,7 @@ KindName = Literal[
     "box",
     "search",
     "plane",
+    "forest",
     "time-sequence",
 ]
 FormName = Literal["svg", "png", "pdf"]
@@ -52,14 +54,22 @@ Axes = Annotated[
 
 def plot(
     name: options.RunOrFile = "last",
+    other: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="RUN",
+            help="A second run: the figure shows by what it differs from the first.",
+            autocompletion=completion.runs,
+        ),
+    ] = None,
     *,
     kind: Annotated[
         KindName | None,
         typer.Option(
             metavar="KIND",
             help=(
-                "time, all, sweep, bars, heat, matrix, cdf, histogram, box, search, plane or"
-                " time-sequence; default: what suits the run."
+                "time, all, sweep, bars, heat, matrix, cdf, histogram, box, search, plane,"
+                " forest or time-sequence; default: what suits the run."
             ),
         ),
     ] = None,
@@ -169,14 +179,46 @@ def plot(
     )  # fmt: skip
     if chosen.begin_s >= chosen.end_s:
         raise UsageError(f"--from {begin} --to {end}: the end is not after the beginning")
+    if other is None and chosen.kind is PictureKind.FOREST:
+        raise UsageError("--kind forest shows two runs", "for example: benchctl plot baseline last")
     name, store = options.run_and_store(name, store)
     with options.open_reader(store) as reader:
+        if other is not None:
+            unused = {"--x": x, "--series": series, "--by": by, "--only": only, "--all": every}
+            options.reject_beside("a second run", unused)
+            if chosen.kind not in (None, PictureKind.FOREST):
+                raise UsageError(f"--kind {kind} shows one run", "name one, or use --kind forest")
+            figure = _difference(reader, name, other, y)
+            if in_terminal:
+                _print([figure])
+            else:
+                _write([figure], output, form, style, many=False)
+            return
         report = read_report(reader, reader.find(name))
         with closing(figures_of(reader, report, chosen)) as figures:
             if in_terminal:
                 _print(figures)
             else:
                 _write(figures, output, form, style, many=many)
+
+
+def _difference(reader: Reader, a: str, b: str, metrics: Collection[str]) -> Picture:
+    """Return the forest plot of two runs. Raises UsageError and StoreError."""
+    from benchctl.errors import nearest
+    from benchctl.report.comparison.comparison import arranged, compare_reports
+    from benchctl.report.comparison.forest import forest
+    from benchctl.report.report import read_report
+
+    first, second = (read_report(reader, reader.find(name)) for name in (a, b))
+    (comparisons,) = compare_reports(first, second)
+    known = {one.metric for one in comparisons}
+    for metric in metrics:
+        if metric not in known:
+            hint = nearest(metric, known) or f"measured are: {', '.join(sorted(known))}"
+            raise UsageError(f"--y: no metric {metric} was measured in both runs", hint)
+    shown = arranged(comparisons, first.run, second.run, every=bool(metrics))
+    wanted = [one for one in shown if not metrics or one.metric in metrics]
+    return forest(first.run, second.run, wanted)
 
 
 def _time_s(option: str, text: str, default_s: float) -> float:

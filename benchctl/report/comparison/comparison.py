@@ -134,7 +134,7 @@ def vocabulary_of(runs: Iterable[Run]) -> Vocabulary:
 
 def comparison_table(comparisons: Sequence[Comparison]) -> Pivot:
     """Return the comparisons with one run as rows of text; axes of a single value are left out."""
-    places, rows = _places(comparisons)
+    places, rows = places_of(comparisons)
     heads = (*places, "A", "B", "repeats", "difference", "change", "95 % interval", "verdict")
     numeric = tuple(len(places) <= index < len(heads) - 1 for index in range(len(heads)))
     return Pivot(heads, numeric, tuple(
@@ -160,7 +160,7 @@ def side_by_side(compared: Sequence[Sequence[Comparison]]) -> Pivot:
     by_key = [{comparison_key(one): one for one in comparisons} for comparisons in compared]
     firsts = {key: one for ones in reversed(by_key) for key, one in ones.items()}
     keys = [*dict.fromkeys(key for ones in by_key for key in ones)]
-    places, rows = _places([firsts[key] for key in keys])
+    places, rows = places_of([firsts[key] for key in keys])
     heads, numeric = [*places, letter(0)], [False] * len(places) + [True]
     for number in range(1, len(compared) + 1):
         heads += [letter(number), f"{letter(number)} - {letter(0)}", "change", "verdict"]
@@ -180,7 +180,7 @@ def side_by_side(compared: Sequence[Sequence[Comparison]]) -> Pivot:
     return Pivot(tuple(heads), tuple(numeric), tuple(map(tuple, rows)))
 
 
-def _places(comparisons: Sequence[Comparison]) -> tuple[list[str], list[list[str]]]:
+def places_of(comparisons: Sequence[Comparison]) -> tuple[list[str], list[list[str]]]:
     """Return the headings and the cells that say what each comparison is of."""
     axes = dict.fromkeys(axis for one in comparisons for axis in one.point)
     varying = [axis for axis in axes if len({str(one.point.get(axis)) for one in comparisons}) > 1]

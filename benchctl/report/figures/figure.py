@@ -41,6 +41,8 @@ class PictureKind(StrEnum):
     """The rates that a search tried, one after the other, and the bracket that they left."""
     PLANE = "plane"
     """Rate and round-trip time by the window in force, with the bounds of the path on both."""
+    FOREST = "forest"
+    """The differences of two runs with their 95 % intervals, a row for each."""
     SEQUENCE = "time-sequence"
     """What a packet trace shows of one direction of a connection: each segment and its answer."""
 
@@ -168,11 +170,25 @@ class HeatCell(Struct, frozen=True):
     valid: bool = True
 
 
+class Difference(Struct, frozen=True):
+    """What two runs differ by, at a row that is counted from 0, the first on top.
+
+    ``value`` and its 95 % interval are shares; NaN without an interval. ``word`` stands beside it.
+    """
+
+    row: int
+    value: float
+    low: float
+    high: float
+    certain: bool
+    word: str
+
+
 class Panel(Struct, frozen=True):
     """One of the plots of a figure, over the x-axis that all share.
 
     ``cells`` are of a heat map: then ``y`` has the names of its rows, and ``heat`` is the scale of
-    its values.
+    its values. ``differences`` are of a forest plot, whose rows ``y`` names.
     """
 
     y: Axis
@@ -181,6 +197,7 @@ class Panel(Struct, frozen=True):
     boxes: Sequence[Box] = ()
     cells: Sequence[HeatCell] = ()
     heat: Axis | None = None
+    differences: Sequence[Difference] = ()
 
 
 class Picture(Struct, frozen=True):

@@ -110,6 +110,8 @@ def caption_of(figure: Picture) -> str:
             what += " over time"
         case PictureKind.CDF | PictureKind.HISTOGRAM:
             what = f"distribution of {x}"
+        case PictureKind.FOREST:
+            what = "differences of two runs"
         case PictureKind.MATRIX:
             what += " of each pair of hosts"
         case PictureKind.HEAT:

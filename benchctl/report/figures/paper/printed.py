@@ -43,6 +43,8 @@ _METADATA: Mapping[str, Mapping[str, None]] = {
 _MARKS_OVER_TIME = 7
 _PANEL_MORE = 0.62
 """The height of each panel after the first, in shares of a figure with one."""
+# Of a row of a forest plot, and of what is above and below its rows.
+_ROW_INCHES, _AROUND_INCHES = 0.24, 1.4
 _MOST_EDGED = 100
 # Of a logarithmic axis.
 _FEW_POWERS = 1e3
@@ -69,6 +71,8 @@ class _Sheet:
         self._colours = rc["axes.prop_cycle"].by_key().get("color", ["black"])
         width, height = rc["figure.figsize"]
         panels = len(figure.panels)
+        rows = max(len(panel.differences) for panel in figure.panels)
+        height = max(height, _ROW_INCHES * rows + _AROUND_INCHES * bool(rows))
         self._sheet = matplotlib.figure.Figure(
             figsize=(width, height * (1 + _PANEL_MORE * (panels - 1))),
             layout="constrained",
@@ -121,6 +125,9 @@ class _Sheet:
         kind = self._figure.kind
         if panel.heat is not None:
             self._draw_cells(axes, panel, panel.heat)
+            return
+        if panel.differences:
+            self._draw_differences(axes, panel)
             return
         factor = panel.y.scale[0]
         slots = slots_of(panel)
@@ -241,6 +248,31 @@ class _Sheet:
             for patch in drawn["boxes"]:
                 patch.set_facecolor(self._colour(box.number))
                 patch.set_hatch(hatch_of(box.number))
+
+    def _draw_differences(self, axes: Any, panel: Panel) -> None:
+        """Draw a row for each difference: an open mark, filled where the verdict is certain."""
+        x = self._figure.x
+        factor = x.scale[0]
+        low, high = x.low / factor, x.high / factor
+        axes.axvline(0.0, color="black", linewidth=0.8)
+        for one in panel.differences:
+            at = min(max(one.value / factor, low), high)
+            colour = self._colour(0) if one.certain else GREY
+            if math.isfinite(one.low):
+                axes.plot([max(one.low / factor, low), min(one.high / factor, high)],
+                          [one.row] * 2, color=colour, linewidth=1.4)  # fmt: skip
+            axes.plot([at], [one.row], color=colour, marker="o", markersize=5,
+                      markerfacecolor=colour if one.certain else "white")  # fmt: skip
+            axes.annotate(
+                self._text(one.word), (1.02, one.row), xycoords=("axes fraction", "data"),
+                va="center", fontsize="x-small",
+            )  # fmt: skip
+        texts = [labels.short(self._text(tick.text)) for tick in panel.y.ticks]
+        axes.set_yticks([tick.value for tick in panel.y.ticks], texts, fontsize="x-small")
+        axes.set_ylim(len(texts) - 0.5, -0.5)
+        room = (high - low) * 0.03
+        axes.set_xlim(low - room, high + room)
+        axes.grid(visible=False, axis="y")
 
     def _draw_cells(self, axes: Any, panel: Panel, heat: Axis) -> None:
         columns, rows = len(self._figure.x.ticks), len(panel.y.ticks)

@@ -28,7 +28,7 @@ from benchctl.tui.draw.axes.times import TimeAxis, time_axis
 from benchctl.tui.draw.plot.field import DASH, Cell, Field
 from benchctl.tui.draw.plot.packets import draw_packets
 from benchctl.tui.draw.plot.plot import MARGIN, Curve, Plot, draw, letter, role_of
-from benchctl.tui.draw.plot.rows import bar_rows, box_rows, heat_rows
+from benchctl.tui.draw.plot.rows import bar_rows, box_rows, forest_rows, heat_rows
 from benchctl.tui.draw.text.glyphs import BRAILLE, Glyphs
 from benchctl.tui.draw.text.spans import Line as Text
 from benchctl.tui.draw.text.spans import Span, crop, fit, wrap
@@ -45,7 +45,7 @@ def figure_lines(figure: Picture, width: int, height: int, glyphs: Glyphs = BRAI
     lines: list[Text] = [*wrap([Span(figure.title, "strong")], width, 0)]
     if figure.about:
         lines += wrap([Span(figure.about, "dim")], width, 0)
-    drawn_in_rows = figure.kind in (PictureKind.BARS, PictureKind.BOX, *MAPS)
+    drawn_in_rows = figure.kind in (PictureKind.BARS, PictureKind.BOX, PictureKind.FOREST, *MAPS)
     if not drawn_in_rows:
         lines += wrap([*_legend(figure)], width)
     for panel in figure.panels:
@@ -66,6 +66,8 @@ def _panel(
             yield from box_rows(figure, panel, width)
         case PictureKind.HEAT | PictureKind.MATRIX:
             yield from heat_rows(figure, panel, width)
+        case PictureKind.FOREST:
+            yield from forest_rows(figure, panel, width)
         case PictureKind.TIME:
             yield crop([Span(panel.y.title, "strong")], width)
             yield from _over_time(figure, panel, width, height - 1, glyphs)

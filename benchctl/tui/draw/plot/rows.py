@@ -1,4 +1,4 @@
-"""Bars, boxes and heat maps as rows of text, each value beside its picture."""
+"""Bars, boxes, heat maps and differences as rows of text, each value beside its picture."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Mapping
 
 from benchctl.report.figures.figure import Box, LineRole, Panel, Picture, PictureLine
+from benchctl.tui.draw.axes.axis import PlotAxis
 from benchctl.tui.draw.axes.scale import axis_for
 from benchctl.tui.draw.plot.heat import INVALID, NOTHING, STEPS
 from benchctl.tui.draw.plot.plot import role_of
@@ -94,12 +95,40 @@ def box_rows(figure: Picture, panel: Panel, width: int) -> Iterator[Text]:
         text = f"{format_value(metric, box.median):>12}"
         yield crop([Span(f"{name:<{left}} ", "label"), Span(cells, role_of(box.number)),
                     Span(text)], width)  # fmt: skip
+    yield _scale(axis, left, width)
+
+
+def forest_rows(figure: Picture, panel: Panel, width: int) -> Iterator[Text]:
+    """Yield a row for each difference of two runs over one axis, and the axis."""
+    left = min(_NAME, max(len(tick.text) for tick in panel.y.ticks))
+    right = max(len(one.word) for one in panel.differences)
+    columns = max(_LEAST_BAR, width - left - right - 3)
+    axis = axis_for(figure.x.metric, figure.x.low, figure.x.high, columns, apart=_APART,
+                    from_zero=False)  # fmt: skip
+    for one, tick in zip(panel.differences, panel.y.ticks, strict=True):
+        ends = [one.low, one.value, one.high] if math.isfinite(one.low) else [one.value] * 3
+        places = axis.places([0.0, *(min(max(end, figure.x.low), figure.x.high) for end in ends)])
+        zero, low, middle, high = (round(place * (axis.cells - 1)) for place in places)
+        cells = [" "] * axis.cells
+        cells[zero] = "│"
+        cells[low : high + 1] = "─" * (high + 1 - low)
+        if low < high:
+            cells[low], cells[high] = "├", "┤"
+        cells[middle] = "█" if one.certain else "▒"
+        name = shorten(tick.text, left)
+        yield crop([Span(f"{name:<{left}} ", "label"), Span("".join(cells), role_of(0)),
+                    Span(f" {one.word}")], width)  # fmt: skip
+    yield _scale(axis, left, width)
+
+
+def _scale(axis: PlotAxis, left: int, width: int) -> Text:
+    """Return the labels of an axis below rows whose names have ``left`` characters."""
     scale = [" "] * axis.cells
     for cell, _, label in axis.labelled:
         begin = min(max(0, cell - len(label) // 2), axis.cells - len(label))
         scale[begin : begin + len(label)] = label
-    yield crop([Span(" " * (left + 1)), Span("".join(scale), "label"),
-                Span(f"  {axis.unit}", "label")], width)  # fmt: skip
+    return crop([Span(" " * (left + 1)), Span("".join(scale), "label"),
+                 Span(f"  {axis.unit}", "label")], width)  # fmt: skip
 
 
 def _box(box: Box, places: object, count: int) -> str:
