@@ -341,3 +341,14 @@ def test_the_comparison_grows_while_its_run_goes_on(three, monkeypatch):
 
     drive(three, open_page(three, "compare", 1, made.id), script)
     made.close()
+
+
+def test_the_comparison_draws_its_differences_where_there_is_room(repeated):
+    async def script(pilot):
+        roomy = shown(pilot)
+        assert "paris 1 main throughput " in roomy
+        assert "+12.2 % better" in roomy
+        await pilot.resize_terminal(120, 30)
+        await until(pilot, lambda: "paris 1 main throughput " not in shown(pilot))
+
+    drive(repeated, open_page(repeated, "compare", 1, 2), script, size=(120, 60))

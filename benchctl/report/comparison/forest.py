@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import compress
+from statistics import median
 
 from benchctl.analysis.runs.compare import Comparison
 from benchctl.errors import UsageError
@@ -16,9 +17,12 @@ from benchctl.run.record import Run
 from benchctl.visible import visible
 
 MOST_ROWS = 40
-# Beyond, a change has its figure only: one of 400 times would leave the others no room.
-FARTHEST_RATIO = 3.0
+# An axis for a change of 400 times, or an interval as wide, would leave the others no room: it ends
+# at so many times the usual end of an interval, but after every change that is certain, and here.
+FAR, FARTHEST_RATIO = 4.0, 3.0
 _METRIC = "change_ratio"
+# Without any change, so that there is an axis.
+_LEAST = 0.01
 
 
 def forest(a: Run, b: Run, comparisons: Sequence[Comparison]) -> Picture:
@@ -34,17 +38,20 @@ def forest(a: Run, b: Run, comparisons: Sequence[Comparison]) -> Picture:
         )
     shown = found[:MOST_ROWS]
     differences = [_difference(row, one, change) for row, (one, change) in enumerate(shown)]
-    values = [end for one in differences for end in (one.value, one.low, one.high)]
-    known = [0.0, *(value for value in values if math.isfinite(value))]
-    low, high = max(min(known), -FARTHEST_RATIO), min(max(known), FARTHEST_RATIO)
+    ends = [end for one in differences for end in (one.value, one.low, one.high)]
+    known = [0.0, *(end for end in ends if math.isfinite(end))]
+    most = _most(differences)
+    low, high = max(min(known), -most), min(max(known), most)
     if low == high:
-        low, high = -0.01, 0.01
+        low, high = -_LEAST, _LEAST
     names, notes = without_common(_names([one for one, _ in shown]))
     notes += left_out(len(found), len(shown), "differences")
     if absent := len(comparisons) - len(found):
         notes.append(f"figures without a change, which compare shows: {absent}")
-    if any(not -FARTHEST_RATIO <= one.value <= FARTHEST_RATIO for one in differences):
-        notes.append("a change beyond the axis is at its end; its figure stands beside it")
+    if any(not low <= one.value <= high for one in differences):
+        notes.append("a change beyond the axis is drawn at its end; its figure stands beside it")
+    if low > min(known) or high < max(known):
+        notes.append("some intervals go on beyond the axis")
     about = f"B, {b.name}, against A, {a.name}: change of each mean, with its 95 % interval"
     return Picture(
         PictureKind.FOREST, "forest", visible(b.title or b.profile), visible(about),
@@ -52,6 +59,16 @@ def forest(a: Run, b: Run, comparisons: Sequence[Comparison]) -> Picture:
         [Panel(named_axis("", [visible(name) for name in names]), differences=differences)],
         notes=[*map(visible, notes)],
     )  # fmt: skip
+
+
+def _most(differences: Sequence[Difference]) -> float:
+    """Return the greatest change that the axis shows, either way."""
+    farthest = [
+        max(abs(end) for end in (one.value, one.low, one.high) if math.isfinite(end))
+        for one in differences
+    ]
+    certain = [abs(one.value) for one in differences if one.certain]
+    return min(FARTHEST_RATIO, max([FAR * median(farthest), *certain]))
 
 
 def _difference(row: int, one: Comparison, change: float) -> Difference:

@@ -19,11 +19,13 @@ from benchctl.report.comparison.comparison import (
     explanation,
 )
 from benchctl.report.comparison.differences import differences
+from benchctl.report.comparison.forest import forest
 from benchctl.report.pivot import align
 from benchctl.report.report import Report, read_report
 from benchctl.report.text.routes import route_differences
 from benchctl.run.record import Run
 from benchctl.store.read import Reader
+from benchctl.tui.draw.plot.rows import forest_rows
 from benchctl.tui.draw.plot.spread import HIGH, LOW, MEAN, POINT, draw_spread
 from benchctl.tui.draw.text.columns import Cells, widths
 from benchctl.tui.draw.text.spans import Line, Span
@@ -35,6 +37,8 @@ from benchctl.tui.widgets.table import Table
 
 # So many lines take the repeats of a row and what is said of it, on a screen of a usual width.
 LEAST_SPREAD = 5
+# Lines of the table above its rows.
+_HEAD = 1
 NOTHING_COMMON = "the runs have no metric in common"
 NOTHING_SEEN = "no figure differs as far as the repeats show; o shows all again"
 
@@ -65,6 +69,7 @@ class CompareScreen(ReportPage):
         &.-short #why { max-height: 2; }
         &.-tiny #why { display: none; }
         #table { height: 1fr; padding: 0 1; }
+        #forest { padding: 0 1; border-top: solid $foreground 30%; display: none; }
         #spread { height: 6; padding: 0 1; border-top: solid $foreground 30%; }
         Notes { padding: 0 1; }
         &.-tiny #spread { display: none; }
@@ -87,13 +92,15 @@ class CompareScreen(ReportPage):
         self._shown: Sequence[Comparison] = ()
         self._heads = Scrolled(id="runs")
         self._table = Table(id="table", empty=NOTHING_COMMON)
+        self._forest = Scrolled(id="forest")
+        self._forest.can_focus = False
         self._why = Scrolled(id="why")
         self._why.can_focus = False
         self._spread = Scrolled(id="spread")
         self._spread.can_focus = False
 
     def body(self) -> Sequence[Widget]:
-        return [self._heads, self._table, self._why, self._spread, self.notes]
+        return [self._heads, self._table, self._forest, self._why, self._spread, self.notes]
 
     def on_mount(self) -> None:
         self._table.focus()
@@ -166,6 +173,21 @@ class CompareScreen(ReportPage):
 
         self._table.show(columns, len(shown), row)
         self._show_spread()
+        self.call_after_refresh(self._show_forest)
+
+    def _show_forest(self) -> None:
+        """Draw the differences of all rows with their intervals, if the table leaves room."""
+        common = [one for one in self._shown if one.relative is not None]
+        drawn = self._forest.outer_size.height if self._forest.display else 0
+        free = self._table.size.height + drawn - _HEAD - len(self._shown)
+        self._forest.display = False
+        if common and len(common) < free:
+            figure = forest(self._runs[0], self._runs[self._place], common)
+            lines = [*forest_rows(figure, figure.panels[0], self._table.size.width)]
+            lines += [[Span(note, "dim")] for note in figure.notes]
+            self._forest.show(lines, from_the_top=True)
+            self._forest.styles.height = len(lines) + 1
+            self._forest.display = len(lines) < free
 
     def _show_spread(self) -> None:
         if self._table.here is not None:
