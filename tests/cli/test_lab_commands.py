@@ -160,3 +160,11 @@ def test_a_flow_without_a_path_is_refused_at_the_plan(benchctl):
     assert planned.returncode == 2
     assert "p.toml:3: flows.main: there is no path from a to c" in planned.stderr
     assert "hosts do not forward; a router joins two networks" in planned.stderr
+
+
+def test_the_plan_notes_values_that_are_hardly_meant(benchctl):
+    lab(benchctl, ISLANDS)
+    flow = '[lab]\ntopology = "lab.toml"\n[flows.main]\nbackend = "toy"\nfrom = "a"\nto = "b"\n'
+    planned = benchctl("plan", benchctl.profile(flow))
+    assert planned.returncode == 0
+    assert "! note     lab: link two: at 100 kbit/s a queue of" in planned.stdout

@@ -37,7 +37,8 @@ class Planned:
     ``services`` are the lab's hosts and the commands that run there while the lab exists.
     ``lab_fault`` is why the lab cannot be built on this machine.
     ``distrust`` says why other users may have written them or the commands of the profile's hosts,
-    in the file ``distrusted``. ``commands`` are those that need agreement.
+    in the file ``distrusted``. ``commands`` are those that need agreement. ``lab_doubts`` are
+    values of the topology that are hardly meant.
     """
 
     plan: Plan
@@ -52,6 +53,7 @@ class Planned:
     distrust: str
     distrusted: Path | None
     commands: Sequence[str]
+    lab_doubts: Sequence[str] = ()
 
     @property
     def hooks(self) -> tuple[Hook, ...]:
@@ -125,11 +127,13 @@ def planned(
     document = replace(document, options=tuple(options))
     layout = _laid_out(document, only or (), repeats, yes=yes, asks=True)
     plan, network, outside, topology, source, registry = layout
-    lab_fault = None
+    lab_fault: LabError | None = None
+    lab_doubts: Sequence[str] = ()
     if topology is not None:
         from benchctl.lab import capability
+        from benchctl.lab.topology.doubts import doubts
 
-        lab_fault = capability.fault()
+        lab_fault, lab_doubts = capability.fault(), tuple(doubts(topology))
     else:
         check_interfaces(network)
         _check_sources(document, network)
@@ -145,7 +149,7 @@ def planned(
         file, doubt = distrust_hooks(document) or (None, "")
     return Planned(
         plan, network, outside, source, lab_fault, registry, tools, there, services, doubt, file,
-        commands_of(document, topology),
+        commands_of(document, topology), lab_doubts,
     )  # fmt: skip
 
 

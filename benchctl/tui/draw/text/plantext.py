@@ -150,6 +150,8 @@ def _until(plan: Plan) -> str:
 def _checks(prepared: Planned, findings: Sequence[HealthFinding]) -> Iterator[Line]:
     if prepared.lab_fault is not None:
         yield from _missing("lab", prepared.lab_fault)
+    for doubt in prepared.lab_doubts:
+        yield [Span("! note     ", "warn"), Span(f"lab: {doubt}")]
     for (name, role), tool in prepared.tools.items():
         end = "" if role is Role.CLIENT else " (server)"
         if isinstance(tool, MissingError):
