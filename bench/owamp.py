@@ -28,12 +28,14 @@ from benchctl.lab.lab import Lab
 from benchctl.lab.topology.model import Emulator
 from benchctl.lab.topology.topology import build_topology
 from benchctl.toml.source import parse_toml
-from benchctl_owamp.simpleowamp import sender
-from benchctl_owamp.simpleowamp.channel import Channel, fork
-from benchctl_owamp.simpleowamp.clock import Clock
-from benchctl_owamp.simpleowamp.control_client import ControlClient
-from benchctl_owamp.simpleowamp.endpoint import PACKET_LIMIT, open_endpoint
-from benchctl_owamp.simpleowamp.messages import (
+from benchctl_owamp.simpleowamp.measuring import sender
+from benchctl_owamp.simpleowamp.measuring.channel import Channel, fork
+from benchctl_owamp.simpleowamp.measuring.clock import Clock
+from benchctl_owamp.simpleowamp.measuring.endpoint import PACKET_LIMIT, open_endpoint
+from benchctl_owamp.simpleowamp.measuring.receiving import Receiving
+from benchctl_owamp.simpleowamp.measuring.reception import Reception
+from benchctl_owamp.simpleowamp.protocol.control_client import ControlClient
+from benchctl_owamp.simpleowamp.protocol.messages import (
     Greeting,
     ServerStarted,
     SessionAccepted,
@@ -43,12 +45,10 @@ from benchctl_owamp.simpleowamp.messages import (
     StoppedSession,
     make_sid,
 )
-from benchctl_owamp.simpleowamp.packets import owamp_format
-from benchctl_owamp.simpleowamp.receiving import Receiving
-from benchctl_owamp.simpleowamp.reception import Reception
-from benchctl_owamp.simpleowamp.records import SkipRange
-from benchctl_owamp.simpleowamp.schedule import EXPONENTIAL, Slot
-from benchctl_owamp.simpleowamp.timestamps import from_timestamp, to_interval, to_timestamp
+from benchctl_owamp.simpleowamp.protocol.packets import owamp_format
+from benchctl_owamp.simpleowamp.protocol.records import SkipRange
+from benchctl_owamp.simpleowamp.protocol.schedule import EXPONENTIAL, Slot
+from benchctl_owamp.simpleowamp.protocol.timestamps import from_timestamp, to_interval, to_timestamp
 
 TOOL = (sys.executable, "-m", "benchctl_owamp")
 LINK = """

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, TypeAdapter, model_validator
 
 from benchctl.api import Dscp, Duration, Field, Fold, Metric, Parameters, Rate, Size
-from benchctl_simpleperf.simpleperf.settings import (
+from benchctl_simpleperf.simpleperf.protocol.settings import (
     PAUSE_MOST_S,
     STREAMS_LIMIT,
     TCP_LENGTH_BYTES,

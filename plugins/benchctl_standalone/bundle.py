@@ -1,7 +1,8 @@
 """Writes a stand-alone tool as one file that needs nothing but Python.
 
 The file holds the text of each module of the tool, and of each that it imports from here, creates
-the modules in the order of their imports, and runs the tool's `cli.main`. A bundle can print itself
+the modules in the order of their imports, and runs the tool's `cli.main`. Modules import each other
+by ``from .module import name`` or ``from ..package.module import name``. A bundle can print itself
 again.
 """
 
@@ -13,8 +14,7 @@ import sys
 _SHARED = __package__
 _OLDEST = "oldest"
 """The module that an older Python reads, too: its text is the first of such a file."""
-_LEFT_OUT = ("__init__", "__main__")
-_IMPORT = re.compile(rf"^from (?:\.|({_SHARED})\.?)(\w*) import", re.MULTILINE)
+_IMPORT = re.compile(rf"^from (?:(\.+)|{_SHARED}\.?)([\w.]*) import", re.MULTILINE)
 
 _HEAD = '''\
 #!/usr/bin/env python3
@@ -42,10 +42,11 @@ for name, source in SOURCES.items():
     package, _, leaf = name.rpartition(".")
     module = types.ModuleType(name)
     module.SOURCES = SOURCES
-    if package:
-        module.__package__ = package
-    else:
+    if any(other.startswith(name + ".") for other in SOURCES):
         module.__path__ = []
+        module.__package__ = name
+    else:
+        module.__package__ = package
     sys.modules[name] = module
     exec(compile(source, name.replace(".", "/") + ".py", "exec"), module.__dict__)
     if package:
@@ -61,9 +62,7 @@ def program_text(package: str, about: str) -> str:
     tool = package.rpartition(".")[2]
     parts = [_HEAD.format(tool=tool, about=about, oldest=_text_of(_SHARED, _OLDEST))]
     sources: dict[str, str] = {}
-    for module in ("", _OLDEST):
-        _collect(sources, _SHARED, _SHARED, module)
-    _collect(sources, tool, package, "")
+    _collect(sources, _SHARED, _SHARED, _OLDEST)
     for module in _modules_of(package):
         _collect(sources, tool, package, module)
     for name, text in sources.items():
@@ -73,15 +72,19 @@ def program_text(package: str, about: str) -> str:
 
 
 def _collect(sources: dict[str, str], tool: str, package: str, module: str) -> None:
-    """Add a module by its name in the file, after those that it imports."""
+    """Add a module, "" for the package itself, after its packages and what it imports."""
     name = ".".join(filter(None, (tool, module)))
     if name in sources:
         return
+    if module:
+        _collect(sources, tool, package, module.rpartition(".")[0])
     text = _text_of(package, module)
-    for shared, imported in _IMPORT.findall(text):
-        if shared or imported:
-            _collect(sources, shared or tool, shared or package, "")
-            _collect(sources, shared or tool, shared or package, imported)
+    for dots, imported in _IMPORT.findall(text):
+        if not dots:
+            _collect(sources, _SHARED, _SHARED, imported)
+        else:
+            room = module.split(".")[: -len(dots)]
+            _collect(sources, tool, package, ".".join(filter(None, (*room, imported))))
     sources[name] = text
 
 
@@ -93,9 +96,13 @@ def _modules_of(package: str) -> list[str]:
         return sorted(name[len(prefix) :] for name in bundled if name.startswith(prefix))
     import os  # Only a package on disk has files.
 
-    files = os.listdir(sys.modules[package].__path__[0])
-    names = (name[:-3] for name in files if name.endswith(".py"))
-    return sorted(name for name in names if name not in _LEFT_OUT)
+    root = sys.modules[package].__path__[0]
+    return sorted(
+        os.path.relpath(os.path.join(folder, name[:-3]), root).replace(os.sep, ".")
+        for folder, _, files in os.walk(root)
+        for name in files
+        if name.endswith(".py") and name not in ("__init__.py", "__main__.py")
+    )
 
 
 def _text_of(package: str, module: str) -> str:
@@ -105,6 +112,7 @@ def _text_of(package: str, module: str) -> str:
         return bundled[".".join(filter(None, (package, module)))]
     import os
 
-    path = os.path.join(sys.modules[package].__path__[0], (module or "__init__") + ".py")
+    path = os.path.join(sys.modules[package].__path__[0], *module.split("."))
+    path = os.path.join(path, "__init__.py") if os.path.isdir(path) else path + ".py"
     with open(path, encoding="utf-8") as file:
         return file.read()

@@ -7,7 +7,7 @@ import pytest
 from docs.documents import blocks_of, names_in, section, table
 from owamp.two_way_harness import measured, ping, serving
 
-from benchctl_owamp.simpleowamp.flags import PROTOCOLS, make_parser
+from benchctl_owamp.simpleowamp.program.flags import PROTOCOLS, make_parser
 
 DOCUMENT = "owamp.md"
 COMMANDS = [

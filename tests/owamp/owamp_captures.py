@@ -9,11 +9,11 @@ from pathlib import Path
 
 from owamp.owamp_conversation import cut
 
-from benchctl_owamp.simpleowamp.ciphers import derive_key, open_token
-from benchctl_owamp.simpleowamp.control_client import ControlClient
-from benchctl_owamp.simpleowamp.control_server import ControlServer
-from benchctl_owamp.simpleowamp.layouts import GREETING, SET_UP_RESPONSE
-from benchctl_owamp.simpleowamp.messages import (
+from benchctl_owamp.simpleowamp.protocol.ciphers import derive_key, open_token
+from benchctl_owamp.simpleowamp.protocol.control_client import ControlClient
+from benchctl_owamp.simpleowamp.protocol.control_server import ControlServer
+from benchctl_owamp.simpleowamp.protocol.layouts import GREETING, SET_UP_RESPONSE
+from benchctl_owamp.simpleowamp.protocol.messages import (
     MODES,
     OPEN,
     FetchedSession,
@@ -29,7 +29,7 @@ from benchctl_owamp.simpleowamp.messages import (
     StartRequested,
     Stopped,
 )
-from benchctl_owamp.simpleowamp.records import PacketRecord
+from benchctl_owamp.simpleowamp.protocol.records import PacketRecord
 
 DATA = Path(__file__).parent / "data"
 NAMES = {bit: name for name, bit in MODES.items()}

@@ -4,9 +4,9 @@ from itertools import cycle, pairwise
 
 from hypothesis import settings
 
-from benchctl_owamp.simpleowamp.control_client import ControlClient
-from benchctl_owamp.simpleowamp.control_server import ControlServer
-from benchctl_owamp.simpleowamp.messages import (
+from benchctl_owamp.simpleowamp.protocol.control_client import ControlClient
+from benchctl_owamp.simpleowamp.protocol.control_server import ControlServer
+from benchctl_owamp.simpleowamp.protocol.messages import (
     FetchRequested,
     SessionRequest,
     SessionRequested,
@@ -16,8 +16,8 @@ from benchctl_owamp.simpleowamp.messages import (
     StoppedSession,
     type_p_of,
 )
-from benchctl_owamp.simpleowamp.records import PacketRecord, SkipRange
-from benchctl_owamp.simpleowamp.schedule import EXPONENTIAL, FIXED, Slot
+from benchctl_owamp.simpleowamp.protocol.records import PacketRecord, SkipRange
+from benchctl_owamp.simpleowamp.protocol.schedule import EXPONENTIAL, FIXED, Slot
 
 # The same examples on every run, and no matter how busy the machine is.
 REPEATABLE = settings(derandomize=True, deadline=None)

@@ -10,16 +10,16 @@ from pathlib import Path
 from waiting import DEADLINE_S, wait_until
 
 import benchctl_owamp
-from benchctl_owamp.simpleowamp import client as client_module
-from benchctl_owamp.simpleowamp.channel import Channel
-from benchctl_owamp.simpleowamp.client import Client, Settings
-from benchctl_owamp.simpleowamp.clock import Clock, ClockState
-from benchctl_owamp.simpleowamp.control_peer import ControlPeer
-from benchctl_owamp.simpleowamp.output import Output
-from benchctl_owamp.simpleowamp.quota import Limits
-from benchctl_owamp.simpleowamp.schedule import FIXED, Slot
-from benchctl_owamp.simpleowamp.sender import SenderLoop
-from benchctl_owamp.simpleowamp.server import Server
+from benchctl_owamp.simpleowamp.measuring.channel import Channel
+from benchctl_owamp.simpleowamp.measuring.clock import Clock, ClockState
+from benchctl_owamp.simpleowamp.measuring.quota import Limits
+from benchctl_owamp.simpleowamp.measuring.sender import SenderLoop
+from benchctl_owamp.simpleowamp.program import client as client_module
+from benchctl_owamp.simpleowamp.program.client import Client, Settings
+from benchctl_owamp.simpleowamp.program.control_peer import ControlPeer
+from benchctl_owamp.simpleowamp.program.output import Output
+from benchctl_owamp.simpleowamp.program.server import Server
+from benchctl_owamp.simpleowamp.protocol.schedule import FIXED, Slot
 from benchctl_standalone.sockets import Target, listener
 from benchctl_standalone.waker import Waker
 

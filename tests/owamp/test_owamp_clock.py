@@ -8,8 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchctl_owamp.simpleowamp import clock as clock_module
-from benchctl_owamp.simpleowamp.clock import SECOND_NS, Clock, ClockState, read_clock_state
+from benchctl_owamp.simpleowamp.measuring import clock as clock_module
+from benchctl_owamp.simpleowamp.measuring.clock import (
+    SECOND_NS,
+    Clock,
+    ClockState,
+    read_clock_state,
+)
 
 NOON_NS = 1_800_000_000 * SECOND_NS
 

@@ -24,17 +24,23 @@ from owamp.owamp_conversation import (
 )
 
 import benchctl_owamp
-from benchctl_owamp.simpleowamp.control import MAX_SESSIONS, MAX_SKIPS, MAX_SLOTS, MESSAGES, State
-from benchctl_owamp.simpleowamp.control_client import ControlClient
-from benchctl_owamp.simpleowamp.control_server import ControlServer
-from benchctl_owamp.simpleowamp.layouts import (
+from benchctl_owamp.simpleowamp.protocol.control import (
+    MAX_SESSIONS,
+    MAX_SKIPS,
+    MAX_SLOTS,
+    MESSAGES,
+    State,
+)
+from benchctl_owamp.simpleowamp.protocol.control_client import ControlClient
+from benchctl_owamp.simpleowamp.protocol.control_server import ControlServer
+from benchctl_owamp.simpleowamp.protocol.layouts import (
     GREETING,
     REQUEST_SESSION,
     SESSION_DESCRIPTION,
     SET_UP_RESPONSE,
     STOP_SESSIONS,
 )
-from benchctl_owamp.simpleowamp.messages import (
+from benchctl_owamp.simpleowamp.protocol.messages import (
     Accept,
     FetchedSession,
     FetchEnded,
@@ -486,7 +492,7 @@ def test_without_the_library_the_secure_modes_say_how_to_get_it(monkeypatch):
 def test_the_protocol_imports_nothing_but_the_standard_library():
     program = (
         "import sys; sys.path.append(sys.argv[1]); "
-        "from benchctl_owamp.simpleowamp import control_client, control_server; "
+        "from benchctl_owamp.simpleowamp.protocol import control_client, control_server; "
         "print(*{name.partition('.')[0] for name in sys.modules})"
     )
     plugins = Path(benchctl_owamp.__file__).parents[1]

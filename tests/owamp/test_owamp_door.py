@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 from owamp.owamp_harness import client_module, running_server
 from waiting import wait_until
 
-from benchctl_owamp.simpleowamp.control_client import ControlClient
-from benchctl_owamp.simpleowamp.control_peer import ControlPeer
-from benchctl_owamp.simpleowamp.messages import SessionRequest
-from benchctl_owamp.simpleowamp.quota import Limits
-from benchctl_owamp.simpleowamp.schedule import EXPONENTIAL, Slot
-from benchctl_owamp.simpleowamp.timestamps import to_interval, to_timestamp
+from benchctl_owamp.simpleowamp.measuring.quota import Limits
+from benchctl_owamp.simpleowamp.program.control_peer import ControlPeer
+from benchctl_owamp.simpleowamp.protocol.control_client import ControlClient
+from benchctl_owamp.simpleowamp.protocol.messages import SessionRequest
+from benchctl_owamp.simpleowamp.protocol.schedule import EXPONENTIAL, Slot
+from benchctl_owamp.simpleowamp.protocol.timestamps import to_interval, to_timestamp
 
 EXAMPLES = settings(max_examples=60)
 
@@ -149,8 +149,8 @@ def test_half_open_connections_do_not_keep_others_out(server):
 
 
 def test_of_too_many_waiting_connections_the_oldest_of_the_greediest_go(monkeypatch):
-    monkeypatch.setattr("benchctl_owamp.simpleowamp.server._WAITING", 20)
-    monkeypatch.setattr("benchctl_owamp.simpleowamp.server._THINNED", 5)
+    monkeypatch.setattr("benchctl_owamp.simpleowamp.program.server._WAITING", 20)
+    monkeypatch.setattr("benchctl_owamp.simpleowamp.program.server._THINNED", 5)
     with running_server() as server:
         modest = server.connect("127.0.0.2")
         wait_until(lambda: server.server.connections == 1)

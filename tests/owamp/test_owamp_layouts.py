@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchctl_owamp.simpleowamp import layouts
-from benchctl_owamp.simpleowamp.layouts import Layout
+from benchctl_owamp.simpleowamp.protocol import layouts
+from benchctl_owamp.simpleowamp.protocol.layouts import Layout
 
 # RFC 4656, sections 3.1, 3.5, 3.7, 3.8, 3.9 and 4.1.2.
 SIZES = {

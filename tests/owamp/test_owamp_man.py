@@ -9,7 +9,7 @@ from flag_items import items
 
 from benchctl.cli.commands.man import ManPage, Section, plain, roff
 from benchctl_owamp.simpleowamp.cli import KEY_VARIABLE
-from benchctl_owamp.simpleowamp.flags import make_parser
+from benchctl_owamp.simpleowamp.program.flags import make_parser
 
 FILE = Path(__file__).parents[2] / "man" / "simpleowamp.1"
 FAR = "simpleowamp --self | ssh host python3 -I - serve -b 0.0.0.0"

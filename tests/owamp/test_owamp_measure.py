@@ -13,12 +13,14 @@ from owamp.owamp_harness import (
 )
 from waiting import DEADLINE_S, wait_until
 
-from benchctl_owamp.simpleowamp.client import Client
-from benchctl_owamp.simpleowamp.clock import SECOND_NS, Clock
-from benchctl_owamp.simpleowamp.control_client import ControlClient
-from benchctl_owamp.simpleowamp.control_peer import ControlPeer
-from benchctl_owamp.simpleowamp.endpoint import open_endpoint
-from benchctl_owamp.simpleowamp.messages import (
+from benchctl_owamp.simpleowamp.measuring.clock import SECOND_NS, Clock
+from benchctl_owamp.simpleowamp.measuring.endpoint import open_endpoint
+from benchctl_owamp.simpleowamp.measuring.quota import Limits
+from benchctl_owamp.simpleowamp.program.client import Client
+from benchctl_owamp.simpleowamp.program.control_peer import ControlPeer
+from benchctl_owamp.simpleowamp.program.sessions import Outgoing
+from benchctl_owamp.simpleowamp.protocol.control_client import ControlClient
+from benchctl_owamp.simpleowamp.protocol.messages import (
     Accept,
     FetchedSession,
     FetchEnded,
@@ -31,12 +33,10 @@ from benchctl_owamp.simpleowamp.messages import (
     Stopped,
     StoppedSession,
 )
-from benchctl_owamp.simpleowamp.packets import owamp_format
-from benchctl_owamp.simpleowamp.quota import Limits
-from benchctl_owamp.simpleowamp.records import PacketRecord, SkipRange
-from benchctl_owamp.simpleowamp.schedule import FIXED, Slot
-from benchctl_owamp.simpleowamp.sessions import Outgoing
-from benchctl_owamp.simpleowamp.timestamps import to_interval, to_timestamp
+from benchctl_owamp.simpleowamp.protocol.packets import owamp_format
+from benchctl_owamp.simpleowamp.protocol.records import PacketRecord, SkipRange
+from benchctl_owamp.simpleowamp.protocol.schedule import FIXED, Slot
+from benchctl_owamp.simpleowamp.protocol.timestamps import to_interval, to_timestamp
 from benchctl_standalone.addresses import parse_network
 from benchctl_standalone.errors import Problem
 from benchctl_standalone.waker import Waker
@@ -308,7 +308,7 @@ def test_nobody_else_gets_the_records_of_a_client(asking, server):
 
 
 def test_records_are_dropped_when_they_are_old(monkeypatch):
-    monkeypatch.setattr("benchctl_owamp.simpleowamp.server._TIDY_S", 0.0)
+    monkeypatch.setattr("benchctl_owamp.simpleowamp.program.server._TIDY_S", 0.0)
     with running_server(limits=Limits(keep_s=0.0)) as server:
         asking = Asking(server)
         answer = asking.ask_to_send()
@@ -339,7 +339,7 @@ def test_a_silent_client_is_closed():
 
 
 def test_a_client_that_never_chooses_a_mode_is_closed(monkeypatch):
-    monkeypatch.setattr("benchctl_owamp.simpleowamp.control_peer.GREETING_S", 0.1)
+    monkeypatch.setattr("benchctl_owamp.simpleowamp.program.control_peer.GREETING_S", 0.1)
     with running_server() as server, server.connect() as sock:
         greeting = b""
         while data := sock.recv(100):
@@ -424,7 +424,7 @@ def test_a_server_that_goes_away_is_reported(server):
 def test_a_server_that_is_none_is_reported(port):
     from owamp.owamp_harness import sending
 
-    from benchctl_owamp.simpleowamp.client import Settings
+    from benchctl_owamp.simpleowamp.program.client import Settings
     from benchctl_standalone.sockets import Target
 
     waker = Waker()

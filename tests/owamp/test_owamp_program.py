@@ -14,10 +14,10 @@ from standalone.programs import one_file
 from waiting import DEADLINE_S
 
 from benchctl_owamp.simpleowamp import __version__
-from benchctl_owamp.simpleowamp.clock import ClockState
-from benchctl_owamp.simpleowamp.flags import limits_of, parse_flags, settings_of
-from benchctl_owamp.simpleowamp.output import clock_lines, percentile
-from benchctl_owamp.simpleowamp.schedule import EXPONENTIAL, FIXED, Slot
+from benchctl_owamp.simpleowamp.measuring.clock import ClockState
+from benchctl_owamp.simpleowamp.program.flags import limits_of, parse_flags, settings_of
+from benchctl_owamp.simpleowamp.program.output import clock_lines, percentile
+from benchctl_owamp.simpleowamp.protocol.schedule import EXPONENTIAL, FIXED, Slot
 
 FEW = ("-c", "3", "-i", "1ms")
 QUICK = (*FEW, "-L", "0.2")

@@ -4,9 +4,9 @@ import math
 
 import pytest
 
-from benchctl_owamp.simpleowamp.messages import AUTHENTICATED, OPEN, Accept, SessionRequest
-from benchctl_owamp.simpleowamp.quota import Claim, Limits, Quota, duration_s, rate_bps
-from benchctl_owamp.simpleowamp.schedule import EXPONENTIAL, FIXED, Slot
+from benchctl_owamp.simpleowamp.measuring.quota import Claim, Limits, Quota, duration_s, rate_bps
+from benchctl_owamp.simpleowamp.protocol.messages import AUTHENTICATED, OPEN, Accept, SessionRequest
+from benchctl_owamp.simpleowamp.protocol.schedule import EXPONENTIAL, FIXED, Slot
 
 SECOND = 1 << 32
 HERE, THERE = b"here", b"there"

@@ -5,13 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from owamp.owamp_conversation import REQUEST
 
-from benchctl_owamp.simpleowamp import receiving as receiving_module
-from benchctl_owamp.simpleowamp.kept import Kept
-from benchctl_owamp.simpleowamp.layouts import RECORD
-from benchctl_owamp.simpleowamp.packets import TestPacket as Packet
-from benchctl_owamp.simpleowamp.receiving import Receiving
-from benchctl_owamp.simpleowamp.records import SkipRange
-from benchctl_owamp.simpleowamp.schedule import FIXED, Slot
+from benchctl_owamp.simpleowamp.measuring import receiving as receiving_module
+from benchctl_owamp.simpleowamp.measuring.kept import Kept
+from benchctl_owamp.simpleowamp.measuring.receiving import Receiving
+from benchctl_owamp.simpleowamp.protocol.layouts import RECORD
+from benchctl_owamp.simpleowamp.protocol.packets import TestPacket as Packet
+from benchctl_owamp.simpleowamp.protocol.records import SkipRange
+from benchctl_owamp.simpleowamp.protocol.schedule import FIXED, Slot
 
 SECOND = 1 << 32
 START = 3_900_000_000 * SECOND

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from owamp.owamp_captures import DATA, Capture, Replay
 from owamp.owamp_conversation import REPEATABLE
 
-from benchctl_owamp.simpleowamp.ciphers import TestCipher
-from benchctl_owamp.simpleowamp.control import State
-from benchctl_owamp.simpleowamp.layouts import TEST, TEST_SECURE
-from benchctl_owamp.simpleowamp.messages import (
+from benchctl_owamp.simpleowamp.protocol.ciphers import TestCipher
+from benchctl_owamp.simpleowamp.protocol.control import State
+from benchctl_owamp.simpleowamp.protocol.layouts import TEST, TEST_SECURE
+from benchctl_owamp.simpleowamp.protocol.messages import (
     OPEN,
     Accept,
     FetchedSession,
@@ -22,9 +22,9 @@ from benchctl_owamp.simpleowamp.messages import (
     SessionRequested,
     Stopped,
 )
-from benchctl_owamp.simpleowamp.records import PacketRecord, SkipRange
-from benchctl_owamp.simpleowamp.schedule import EXPONENTIAL, FIXED, offsets
-from benchctl_owamp.simpleowamp.timestamps import from_interval
+from benchctl_owamp.simpleowamp.protocol.records import PacketRecord, SkipRange
+from benchctl_owamp.simpleowamp.protocol.schedule import EXPONENTIAL, FIXED, offsets
+from benchctl_owamp.simpleowamp.protocol.timestamps import from_interval
 
 CAPTURES = sorted(path.stem for path in DATA.glob("owping-*.json"))
 SECURE = ("owping-authenticated", "owping-encrypted")

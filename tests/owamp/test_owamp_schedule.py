@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from owamp.owamp_conversation import REPEATABLE
 
-from benchctl_owamp.simpleowamp.aes import Aes128
-from benchctl_owamp.simpleowamp.schedule import (
+from benchctl_owamp.simpleowamp.protocol.aes import Aes128
+from benchctl_owamp.simpleowamp.protocol.schedule import (
     EXPONENTIAL,
     FIXED,
     Slot,

@@ -10,10 +10,10 @@ import pytest
 from owamp.owamp_harness import MILLISECOND, UNSYNCHRONIZED, sending
 from waiting import DEADLINE_S, wait_until
 
-from benchctl_owamp.simpleowamp import sender as sender_module
-from benchctl_owamp.simpleowamp.channel import fork
-from benchctl_owamp.simpleowamp.clock import SECOND_NS, Clock
-from benchctl_owamp.simpleowamp.endpoint import (
+from benchctl_owamp.simpleowamp.measuring import sender as sender_module
+from benchctl_owamp.simpleowamp.measuring.channel import fork
+from benchctl_owamp.simpleowamp.measuring.clock import SECOND_NS, Clock
+from benchctl_owamp.simpleowamp.measuring.endpoint import (
     PACKET_LIMIT,
     at_port,
     open_endpoint,
@@ -21,11 +21,11 @@ from benchctl_owamp.simpleowamp.endpoint import (
     stamp_transmissions,
     transmission,
 )
-from benchctl_owamp.simpleowamp.packets import owamp_format
-from benchctl_owamp.simpleowamp.rehearsal import Stage
-from benchctl_owamp.simpleowamp.schedule import offsets
-from benchctl_owamp.simpleowamp.sender import Order, Sending
-from benchctl_owamp.simpleowamp.timestamps import from_interval, from_timestamp
+from benchctl_owamp.simpleowamp.measuring.rehearsal import Stage
+from benchctl_owamp.simpleowamp.measuring.sender import Order, Sending
+from benchctl_owamp.simpleowamp.protocol.packets import owamp_format
+from benchctl_owamp.simpleowamp.protocol.schedule import offsets
+from benchctl_owamp.simpleowamp.protocol.timestamps import from_interval, from_timestamp
 from benchctl_standalone.kernel import Kernel
 
 SID = bytes(range(16))

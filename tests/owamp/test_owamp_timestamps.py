@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchctl_owamp.simpleowamp.timestamps import (
+from benchctl_owamp.simpleowamp.protocol.timestamps import (
     ErrorEstimate,
     from_interval,
     from_timestamp,

@@ -13,14 +13,14 @@ from owamp.two_way_harness import COMMAND, of
 from simpleperf.simpleperf_hosts import two_hosts
 from waiting import DEADLINE_S, wait_until
 
-from benchctl_owamp.simpleowamp.clock import Clock
-from benchctl_owamp.simpleowamp.messages import OPEN, Accept
-from benchctl_owamp.simpleowamp.quota import Limits
-from benchctl_owamp.simpleowamp.reflecting import TwoWaySessions
-from benchctl_owamp.simpleowamp.sessions import Requester
-from benchctl_owamp.simpleowamp.timestamps import UNITS_PER_S
-from benchctl_owamp.simpleowamp.twamp import TwoWayRequest
-from benchctl_owamp.simpleowamp.two_way import twamp_format
+from benchctl_owamp.simpleowamp.measuring.clock import Clock
+from benchctl_owamp.simpleowamp.measuring.quota import Limits
+from benchctl_owamp.simpleowamp.program.reflecting import TwoWaySessions
+from benchctl_owamp.simpleowamp.program.sessions import Requester
+from benchctl_owamp.simpleowamp.protocol.messages import OPEN, Accept
+from benchctl_owamp.simpleowamp.protocol.timestamps import UNITS_PER_S
+from benchctl_owamp.simpleowamp.protocol.twamp import TwoWayRequest
+from benchctl_owamp.simpleowamp.protocol.two_way import twamp_format
 
 CLIENT = Requester(b"127.0.0.1", ("127.0.0.1", 862), ("127.0.0.1", 40000), OPEN, None)
 REQUEST = TwoWayRequest("127.0.0.1", 9000, "127.0.0.1", 0, 0, UNITS_PER_S, 27)

@@ -6,11 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from owamp.two_way_parts import ERROR, FORMATS, NOON_NS, SECOND_NS, SOURCE, HandClock
 
-from benchctl_owamp.simpleowamp.allowance import Allowances
-from benchctl_owamp.simpleowamp.layouts import REFLECTED, STAMP
-from benchctl_owamp.simpleowamp.quota import Limits
-from benchctl_owamp.simpleowamp.reflector import IDLE_S, Reflector
-from benchctl_owamp.simpleowamp.two_way import Sha256Seal, stamp_format, twamp_format
+from benchctl_owamp.simpleowamp.measuring.allowance import Allowances
+from benchctl_owamp.simpleowamp.measuring.quota import Limits
+from benchctl_owamp.simpleowamp.measuring.reflector import IDLE_S, Reflector
+from benchctl_owamp.simpleowamp.protocol.layouts import REFLECTED, STAMP
+from benchctl_owamp.simpleowamp.protocol.two_way import Sha256Seal, stamp_format, twamp_format
 from benchctl_standalone.addresses import parse_network
 
 

@@ -3,8 +3,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from owamp.two_way_parts import FORMATS, NOON_NS, SECOND_NS, SOURCE, HandClock, TwoWay, reflector_of
 
-from benchctl_owamp.simpleowamp.round_trip import LostWays
-from benchctl_owamp.simpleowamp.two_way import stamp_format
+from benchctl_owamp.simpleowamp.measuring.round_trip import LostWays
+from benchctl_owamp.simpleowamp.protocol.two_way import stamp_format
 
 
 @pytest.fixture(params=FORMATS.values(), ids=FORMATS)

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchctl_owamp.simpleowamp.control import State
-from benchctl_owamp.simpleowamp.layouts import REQUEST_TW_SESSION
-from benchctl_owamp.simpleowamp.messages import (
+from benchctl_owamp.simpleowamp.protocol.control import State
+from benchctl_owamp.simpleowamp.protocol.layouts import REQUEST_TW_SESSION
+from benchctl_owamp.simpleowamp.protocol.messages import (
     MODES,
     Accept,
     Greeting,
@@ -18,7 +18,7 @@ from benchctl_owamp.simpleowamp.messages import (
     StartRequested,
     Stopped,
 )
-from benchctl_owamp.simpleowamp.twamp import TwampClient, TwampServer, TwoWayRequest
+from benchctl_owamp.simpleowamp.protocol.twamp import TwampClient, TwampServer, TwoWayRequest
 from benchctl_standalone.errors import Problem
 
 REQUESTS = {

@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 from owamp.two_way_parts import SOURCE, HandClock, State, reflector_of
 
-from benchctl_owamp.simpleowamp.ciphers import derive_key, open_token
-from benchctl_owamp.simpleowamp.layouts import GREETING, SERVER_START, SET_UP_RESPONSE
-from benchctl_owamp.simpleowamp.messages import (
+from benchctl_owamp.simpleowamp.measuring.receiving import Receiving
+from benchctl_owamp.simpleowamp.measuring.round_trip import LostWays, RoundTrip
+from benchctl_owamp.simpleowamp.protocol.ciphers import derive_key, open_token
+from benchctl_owamp.simpleowamp.protocol.layouts import GREETING, SERVER_START, SET_UP_RESPONSE
+from benchctl_owamp.simpleowamp.protocol.messages import (
     MODES,
     Greeting,
     ServerStarted,
@@ -20,17 +22,15 @@ from benchctl_owamp.simpleowamp.messages import (
     StartRequested,
     Stopped,
 )
-from benchctl_owamp.simpleowamp.receiving import Receiving
-from benchctl_owamp.simpleowamp.round_trip import LostWays, RoundTrip
-from benchctl_owamp.simpleowamp.schedule import FIXED, Slot
-from benchctl_owamp.simpleowamp.timestamps import (
+from benchctl_owamp.simpleowamp.protocol.schedule import FIXED, Slot
+from benchctl_owamp.simpleowamp.protocol.timestamps import (
     UNITS_PER_S,
     ErrorEstimate,
     from_timestamp,
     to_timestamp,
 )
-from benchctl_owamp.simpleowamp.twamp import TwampClient, TwampServer
-from benchctl_owamp.simpleowamp.two_way import twamp_format
+from benchctl_owamp.simpleowamp.protocol.twamp import TwampClient, TwampServer
+from benchctl_owamp.simpleowamp.protocol.two_way import twamp_format
 
 DATA = Path(__file__).with_name("data")
 USER = "alice"

@@ -3,7 +3,7 @@ import struct
 import pytest
 from owamp.two_way_parts import ERROR, FORMATS, NOON_NS, SOURCE, HandClock, TwoWay, reflector_of
 
-from benchctl_owamp.simpleowamp.layouts import (
+from benchctl_owamp.simpleowamp.protocol.layouts import (
     REFLECTED,
     REFLECTED_SECURE,
     STAMP,
@@ -13,7 +13,7 @@ from benchctl_owamp.simpleowamp.layouts import (
     TEST,
     TEST_SECURE,
 )
-from benchctl_owamp.simpleowamp.two_way import stamp_format, twamp_format
+from benchctl_owamp.simpleowamp.protocol.two_way import stamp_format, twamp_format
 
 # Where the fields begin: from the pointers in owamp 5.2.3, endpoint.c, run_reflector(), for TWAMP,
 # and from the figures of RFC 8762, 4.3, for STAMP.

@@ -16,8 +16,8 @@ from owamp.two_way_harness import (
 )
 from waiting import DEADLINE_S
 
-from benchctl_owamp.simpleowamp.clock import Clock
-from benchctl_owamp.simpleowamp.round_trip import LostWays
+from benchctl_owamp.simpleowamp.measuring.clock import Clock
+from benchctl_owamp.simpleowamp.measuring.round_trip import LostWays
 from benchctl_standalone.errors import Problem
 
 USERS = {"ann": b"a passphrase"}

@@ -5,13 +5,13 @@ import json
 import pytest
 from owamp.two_way_parts import FORMATS, NOON_NS, SECOND_NS, TwoWay
 
-from benchctl_owamp.simpleowamp.clock import ClockState
-from benchctl_owamp.simpleowamp.messages import SessionRequest
-from benchctl_owamp.simpleowamp.output import JsonOutput, TextOutput
-from benchctl_owamp.simpleowamp.schedule import FIXED, Slot
-from benchctl_owamp.simpleowamp.sender import Outcome
-from benchctl_owamp.simpleowamp.timestamps import to_interval, to_timestamp
-from benchctl_owamp.simpleowamp.two_way_session import TwoWaySession
+from benchctl_owamp.simpleowamp.measuring.clock import ClockState
+from benchctl_owamp.simpleowamp.measuring.sender import Outcome
+from benchctl_owamp.simpleowamp.measuring.two_way_session import TwoWaySession
+from benchctl_owamp.simpleowamp.program.output import JsonOutput, TextOutput
+from benchctl_owamp.simpleowamp.protocol.messages import SessionRequest
+from benchctl_owamp.simpleowamp.protocol.schedule import FIXED, Slot
+from benchctl_owamp.simpleowamp.protocol.timestamps import to_interval, to_timestamp
 
 LATE = {"p99": 0.0001}
 

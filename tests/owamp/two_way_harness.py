@@ -15,15 +15,15 @@ from owamp.owamp_harness import (
 )
 from waiting import DEADLINE_S
 
-from benchctl_owamp.simpleowamp.client import Settings
-from benchctl_owamp.simpleowamp.clock import Clock
-from benchctl_owamp.simpleowamp.endpoint import open_endpoint
-from benchctl_owamp.simpleowamp.messages import OPEN
-from benchctl_owamp.simpleowamp.output import Output
-from benchctl_owamp.simpleowamp.quota import Limits
-from benchctl_owamp.simpleowamp.reflecting import TwoWayServer, run_reflector
-from benchctl_owamp.simpleowamp.two_way import two_way_format
-from benchctl_owamp.simpleowamp.two_way_client import TwoWayClient
+from benchctl_owamp.simpleowamp.measuring.clock import Clock
+from benchctl_owamp.simpleowamp.measuring.endpoint import open_endpoint
+from benchctl_owamp.simpleowamp.measuring.quota import Limits
+from benchctl_owamp.simpleowamp.program.client import Settings
+from benchctl_owamp.simpleowamp.program.output import Output
+from benchctl_owamp.simpleowamp.program.reflecting import TwoWayServer, run_reflector
+from benchctl_owamp.simpleowamp.program.two_way_client import TwoWayClient
+from benchctl_owamp.simpleowamp.protocol.messages import OPEN
+from benchctl_owamp.simpleowamp.protocol.two_way import two_way_format
 from benchctl_standalone.sockets import Target
 from benchctl_standalone.waker import Waker
 

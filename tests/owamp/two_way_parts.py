@@ -2,19 +2,19 @@
 
 from typing import NamedTuple
 
-from benchctl_owamp.simpleowamp.allowance import Allowances
-from benchctl_owamp.simpleowamp.quota import Limits
-from benchctl_owamp.simpleowamp.receiving import Receiving
-from benchctl_owamp.simpleowamp.reflector import Reflector
-from benchctl_owamp.simpleowamp.round_trip import RoundTrip
-from benchctl_owamp.simpleowamp.schedule import FIXED, Slot
-from benchctl_owamp.simpleowamp.timestamps import (
+from benchctl_owamp.simpleowamp.measuring.allowance import Allowances
+from benchctl_owamp.simpleowamp.measuring.quota import Limits
+from benchctl_owamp.simpleowamp.measuring.receiving import Receiving
+from benchctl_owamp.simpleowamp.measuring.reflector import Reflector
+from benchctl_owamp.simpleowamp.measuring.round_trip import RoundTrip
+from benchctl_owamp.simpleowamp.protocol.schedule import FIXED, Slot
+from benchctl_owamp.simpleowamp.protocol.timestamps import (
     ErrorEstimate,
     from_timestamp,
     to_interval,
     to_timestamp,
 )
-from benchctl_owamp.simpleowamp.two_way import stamp_format, twamp_format
+from benchctl_owamp.simpleowamp.protocol.two_way import stamp_format, twamp_format
 
 SECOND_NS = 1_000_000_000
 NOON_NS = 1_795_262_400 * SECOND_NS

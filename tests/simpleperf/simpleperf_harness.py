@@ -12,19 +12,19 @@ from hypothesis import settings
 from waiting import DEADLINE_S
 
 import benchctl_simpleperf
-from benchctl_simpleperf.simpleperf.control_client import run_control_client
-from benchctl_simpleperf.simpleperf.output import ResultOutput
-from benchctl_simpleperf.simpleperf.plain_client import run_plain_client
-from benchctl_simpleperf.simpleperf.protocol import (
+from benchctl_simpleperf.simpleperf.measuring.sockets import listen
+from benchctl_simpleperf.simpleperf.program.control_client import run_control_client
+from benchctl_simpleperf.simpleperf.program.output import ResultOutput
+from benchctl_simpleperf.simpleperf.program.plain_client import run_plain_client
+from benchctl_simpleperf.simpleperf.program.server import Server
+from benchctl_simpleperf.simpleperf.program.session import Session
+from benchctl_simpleperf.simpleperf.protocol.conversation import (
     CLIENT,
     CONTROL_PREAMBLE,
     Conversation,
     encode_message,
 )
-from benchctl_simpleperf.simpleperf.server import Server
-from benchctl_simpleperf.simpleperf.session import Session
-from benchctl_simpleperf.simpleperf.settings import Limits, MeasurementSettings
-from benchctl_simpleperf.simpleperf.sockets import listen
+from benchctl_simpleperf.simpleperf.protocol.settings import Limits, MeasurementSettings
 from benchctl_standalone.sockets import Target
 from benchctl_standalone.waker import Waker
 

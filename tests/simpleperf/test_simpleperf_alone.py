@@ -3,13 +3,12 @@
 import json
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from needs import PYTHONS
 from simpleperf.simpleperf_harness import COMMAND, TOOL, client_program, server_program
-from standalone.programs import PLUGINS, one_file
+from standalone.programs import one_file
 from waiting import DEADLINE_S
 
 REPOSITORY = Path(__file__).parents[2]
@@ -71,24 +70,3 @@ def test_whoever_is_told_to_send_the_program_is_told_to_isolate_it():
     commands = re.findall(r"ssh \w+ (python3.*)", told)
     assert len(commands) >= 3
     assert all(command.startswith("python3 -I - ") for command in commands)
-
-
-@pytest.mark.parametrize(
-    "module",
-    [*(f"benchctl_simpleperf.simpleperf.{name}" for name in
-       ("plain", "protocol", "checks", "settings", "intervals", "results", "datagrams",
-        "tcp_info")),
-     *(f"benchctl_standalone.{name}" for name in ("histogram", "units", "addresses"))],
-)  # fmt: skip
-def test_a_pure_module_imports_neither_sockets_nor_threads_nor_clocks(module):
-    program = (
-        "import sys; sys.path.append(sys.argv[1]); import importlib; "
-        "importlib.import_module(sys.argv[2]); "
-        "print(*sys.modules.keys() & {'socket', 'select', 'selectors', 'threading'})"
-    )
-    done = subprocess.run(
-        [sys.executable, "-I", "-S", "-c", program, str(PLUGINS), module],
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    assert done.stdout.strip() == ""
-    assert "import time" not in (PLUGINS / f"{module.replace('.', '/')}.py").read_text()

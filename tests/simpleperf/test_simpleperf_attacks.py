@@ -24,15 +24,19 @@ from simpleperf.simpleperf_harness import (
 )
 from waiting import wait_until
 
-from benchctl_simpleperf.simpleperf import control_client, session
-from benchctl_simpleperf.simpleperf.auth import prove
-from benchctl_simpleperf.simpleperf.protocol import (
+from benchctl_simpleperf.simpleperf.program import control_client, session
+from benchctl_simpleperf.simpleperf.protocol.auth import prove
+from benchctl_simpleperf.simpleperf.protocol.conversation import (
     CONTROL_PREAMBLE,
     MAGIC,
     encode_message,
     stream_preamble,
 )
-from benchctl_simpleperf.simpleperf.settings import WINDOW_LIMIT, Limits, MeasurementSettings
+from benchctl_simpleperf.simpleperf.protocol.settings import (
+    WINDOW_LIMIT,
+    Limits,
+    MeasurementSettings,
+)
 from benchctl_standalone.addresses import parse_network
 from benchctl_standalone.errors import Problem
 

@@ -35,7 +35,12 @@ from benchctl.api import (
 )
 from benchctl_simpleperf import BACKEND
 from benchctl_simpleperf.parameters import OWN_METRICS
-from benchctl_simpleperf.simpleperf.flags import asked_of, parse_flags, settings_of, target_of
+from benchctl_simpleperf.simpleperf.program.flags import (
+    asked_of,
+    parse_flags,
+    settings_of,
+    target_of,
+)
 from benchctl_standalone.errors import Problem
 
 PLAIN_TCP = BACKEND.parameters()

@@ -10,15 +10,15 @@ from types import SimpleNamespace
 import pytest
 from waiting import DEADLINE_S, wait_until
 
-from benchctl_simpleperf.simpleperf import udp
-from benchctl_simpleperf.simpleperf.datagrams import HEADER, SECOND_0
-from benchctl_simpleperf.simpleperf.intervals import SECOND_NS
-from benchctl_simpleperf.simpleperf.measurement import Measurement
-from benchctl_simpleperf.simpleperf.pacing import Pacer
-from benchctl_simpleperf.simpleperf.settings import MeasurementSettings
-from benchctl_simpleperf.simpleperf.side import Side
-from benchctl_simpleperf.simpleperf.stream import Timeline
-from benchctl_simpleperf.simpleperf.udp import UdpSender
+from benchctl_simpleperf.simpleperf.measuring import udp
+from benchctl_simpleperf.simpleperf.measuring.datagrams import HEADER, SECOND_0
+from benchctl_simpleperf.simpleperf.measuring.measurement import Measurement
+from benchctl_simpleperf.simpleperf.measuring.pacing import Pacer
+from benchctl_simpleperf.simpleperf.measuring.side import Side
+from benchctl_simpleperf.simpleperf.measuring.stream import Timeline
+from benchctl_simpleperf.simpleperf.measuring.udp import UdpSender
+from benchctl_simpleperf.simpleperf.protocol.intervals import SECOND_NS
+from benchctl_simpleperf.simpleperf.protocol.settings import MeasurementSettings
 
 LENGTH = 100
 UDP = MeasurementSettings()._replace(

@@ -5,8 +5,8 @@ import errno
 import pytest
 from simpleperf.simpleperf_harness import running_server
 
-from benchctl_simpleperf.simpleperf import cpu
-from benchctl_simpleperf.simpleperf.udp import UdpSender
+from benchctl_simpleperf.simpleperf.measuring import cpu
+from benchctl_simpleperf.simpleperf.measuring.udp import UdpSender
 from benchctl_standalone import priority
 from benchctl_standalone.errors import Problem
 from benchctl_standalone.kernel import Kernel

@@ -11,19 +11,19 @@ from hypothesis import strategies as st
 from memory import at_most
 from simpleperf.simpleperf_harness import FEWER, REPEATABLE
 
-from benchctl_simpleperf.simpleperf.datagrams import (
+from benchctl_simpleperf.simpleperf.measuring.datagrams import (
     SECOND_0,
     Arrivals,
     Reception,
     Train,
     row_of,
 )
-from benchctl_simpleperf.simpleperf.intervals import (
+from benchctl_simpleperf.simpleperf.measuring.pacing import Pacer
+from benchctl_simpleperf.simpleperf.measuring.tcp_info import read_tcp_info, read_waiting
+from benchctl_simpleperf.simpleperf.protocol.intervals import (
     SECOND_NS,
     Schedule,
 )
-from benchctl_simpleperf.simpleperf.pacing import Pacer
-from benchctl_simpleperf.simpleperf.tcp_info import read_tcp_info, read_waiting
 from benchctl_standalone import histogram as histogram_module
 from benchctl_standalone.histogram import Histogram
 

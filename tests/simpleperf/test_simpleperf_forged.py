@@ -11,7 +11,7 @@ import pytest
 from simpleperf.simpleperf_harness import COMMAND, server_program
 from simpleperf.simpleperf_hosts import two_hosts
 
-from benchctl_simpleperf.simpleperf.settings import MeasurementSettings
+from benchctl_simpleperf.simpleperf.protocol.settings import MeasurementSettings
 
 pytestmark = pytest.mark.netns
 

@@ -19,7 +19,7 @@ from benchctl.lab.emulate.link import Change
 from benchctl.lab.lab import Lab
 from benchctl.lab.topology.topology import build_topology
 from benchctl.toml.source import parse_toml
-from benchctl_simpleperf.simpleperf.datagrams import SECOND_0
+from benchctl_simpleperf.simpleperf.measuring.datagrams import SECOND_0
 
 pytestmark = pytest.mark.netns
 

@@ -8,8 +8,8 @@ import pytest
 from flag_items import items
 
 from benchctl.cli.commands.man import ManPage, Section, plain, roff
-from benchctl_simpleperf.simpleperf.auth import KEY_VARIABLE
-from benchctl_simpleperf.simpleperf.flags import _parser
+from benchctl_simpleperf.simpleperf.program.flags import _parser
+from benchctl_simpleperf.simpleperf.protocol.auth import KEY_VARIABLE
 
 FILE = Path(__file__).parents[2] / "man" / "simpleperf.1"
 

@@ -11,13 +11,14 @@ import pytest
 from simpleperf.simpleperf_harness import Notes, Running, idle, running_server
 from waiting import DEADLINE_S, wait_until
 
-from benchctl_simpleperf.simpleperf import __version__, control_client
-from benchctl_simpleperf.simpleperf import server as server_module
-from benchctl_simpleperf.simpleperf.protocol import read_preamble
-from benchctl_simpleperf.simpleperf.settings import Limits, MeasurementSettings
-from benchctl_simpleperf.simpleperf.side import Side
-from benchctl_simpleperf.simpleperf.stream import Timeline
-from benchctl_simpleperf.simpleperf.tcp import TcpReceiver
+from benchctl_simpleperf.simpleperf import __version__
+from benchctl_simpleperf.simpleperf.measuring.side import Side
+from benchctl_simpleperf.simpleperf.measuring.stream import Timeline
+from benchctl_simpleperf.simpleperf.measuring.tcp import TcpReceiver
+from benchctl_simpleperf.simpleperf.program import control_client
+from benchctl_simpleperf.simpleperf.program import server as server_module
+from benchctl_simpleperf.simpleperf.protocol.conversation import read_preamble
+from benchctl_simpleperf.simpleperf.protocol.settings import Limits, MeasurementSettings
 from benchctl_standalone.errors import Problem
 from benchctl_standalone.kernel import Kernel
 from benchctl_standalone.sockets import Target

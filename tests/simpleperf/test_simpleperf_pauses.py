@@ -12,10 +12,10 @@ from waiting import DEADLINE_S
 
 from benchctl.api import Direction, Flow, Tool
 from benchctl_simpleperf import BACKEND
-from benchctl_simpleperf.simpleperf.flags import parse_flags
-from benchctl_simpleperf.simpleperf.settings import MeasurementSettings, Pause
-from benchctl_simpleperf.simpleperf.stream import Timeline
-from benchctl_simpleperf.simpleperf.tcp import TcpReceiver
+from benchctl_simpleperf.simpleperf.measuring.stream import Timeline
+from benchctl_simpleperf.simpleperf.measuring.tcp import TcpReceiver
+from benchctl_simpleperf.simpleperf.program.flags import parse_flags
+from benchctl_simpleperf.simpleperf.protocol.settings import MeasurementSettings, Pause
 
 SETTINGS = MeasurementSettings()
 BLOCK = bytes(10_000)

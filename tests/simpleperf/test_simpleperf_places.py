@@ -15,12 +15,12 @@ from simpleperf.simpleperf_harness import (
 )
 from waiting import DEADLINE_S, wait_until
 
-from benchctl_simpleperf.simpleperf import control_client, session
-from benchctl_simpleperf.simpleperf import server as server_module
-from benchctl_simpleperf.simpleperf.protocol import (
+from benchctl_simpleperf.simpleperf.program import control_client, session
+from benchctl_simpleperf.simpleperf.program import server as server_module
+from benchctl_simpleperf.simpleperf.protocol.conversation import (
     CONTROL_PREAMBLE,
 )
-from benchctl_simpleperf.simpleperf.settings import Limits
+from benchctl_simpleperf.simpleperf.protocol.settings import Limits
 from benchctl_standalone.errors import Problem
 
 

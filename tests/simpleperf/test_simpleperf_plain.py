@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from simpleperf.simpleperf_harness import REPEATABLE, running_server
 
-from benchctl_simpleperf.simpleperf import plain_peer
-from benchctl_simpleperf.simpleperf.plain import ANSWER, GOODBYE, PlainStream
-from benchctl_simpleperf.simpleperf.settings import Limits
+from benchctl_simpleperf.simpleperf.program import plain_peer
+from benchctl_simpleperf.simpleperf.protocol.plain import ANSWER, GOODBYE, PlainStream
+from benchctl_simpleperf.simpleperf.protocol.settings import Limits
 from benchctl_standalone.errors import Problem
 
 # Payloads made of the letters of BYE, so that most of them hold it somewhere.

@@ -7,7 +7,11 @@ import pytest
 from simpleperf.simpleperf_harness import Running
 from waiting import wait_until
 
-from benchctl_simpleperf.simpleperf.probes import ResponseProbes, responsiveness, trimmed_mean
+from benchctl_simpleperf.simpleperf.measuring.probes import (
+    ResponseProbes,
+    responsiveness,
+    trimmed_mean,
+)
 
 
 @pytest.mark.parametrize(

@@ -17,9 +17,9 @@ from simpleperf.simpleperf_harness import COMMAND, client_program, server_progra
 from waiting import DEADLINE_S
 
 from benchctl_simpleperf.simpleperf import __version__
-from benchctl_simpleperf.simpleperf.flags import parse_flags, settings_of
-from benchctl_simpleperf.simpleperf.output import EventsOutput, JsonOutput, TextOutput
-from benchctl_simpleperf.simpleperf.pacing import shares_core
+from benchctl_simpleperf.simpleperf.measuring.pacing import shares_core
+from benchctl_simpleperf.simpleperf.program.flags import parse_flags, settings_of
+from benchctl_simpleperf.simpleperf.program.output import EventsOutput, JsonOutput, TextOutput
 from benchctl_standalone.errors import Problem
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from simpleperf.simpleperf_harness import FEWER, REPEATABLE
 
-from benchctl_simpleperf.simpleperf.protocol import (
+from benchctl_simpleperf.simpleperf.protocol.conversation import (
     CLIENT,
     CONTROL_PREAMBLE,
     MAGIC,
@@ -23,7 +23,7 @@ from benchctl_simpleperf.simpleperf.protocol import (
     read_preamble,
     stream_preamble,
 )
-from benchctl_simpleperf.simpleperf.settings import Limits, MeasurementSettings
+from benchctl_simpleperf.simpleperf.protocol.settings import Limits, MeasurementSettings
 from benchctl_standalone.errors import Problem
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "simpleperf-protocol.md"

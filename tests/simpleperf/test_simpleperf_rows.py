@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from simpleperf.simpleperf_harness import FEWER, REPEATABLE
 
-from benchctl_simpleperf.simpleperf.intervals import (
+from benchctl_simpleperf.simpleperf.protocol.intervals import (
     IntervalMerger,
     IntervalRow,
     decode_rows,
     encode_rows,
 )
-from benchctl_simpleperf.simpleperf.results import check_figures, direction_result
+from benchctl_simpleperf.simpleperf.protocol.results import check_figures, direction_result
 from benchctl_standalone.errors import Problem
 from benchctl_standalone.units import parse_rate, parse_seconds, parse_size, scaled
 

@@ -12,17 +12,17 @@ from hypothesis import strategies as st
 from simpleperf.simpleperf_harness import FEWER, running_server
 from waiting import DEADLINE_S, wait_until
 
-from benchctl_simpleperf.simpleperf import control_client
-from benchctl_simpleperf.simpleperf import measurement as measurement_module
-from benchctl_simpleperf.simpleperf import stream as stream_module
-from benchctl_simpleperf.simpleperf.intervals import Schedule
-from benchctl_simpleperf.simpleperf.measurement import Measurement
-from benchctl_simpleperf.simpleperf.pacing import Pacer
-from benchctl_simpleperf.simpleperf.settings import MeasurementSettings
-from benchctl_simpleperf.simpleperf.stream import Reading, Stream, Timeline
-from benchctl_simpleperf.simpleperf.tcp import TcpSender
-from benchctl_simpleperf.simpleperf.tcp_info import TCP_INFO_BYTES, read_tcp_info
-from benchctl_simpleperf.simpleperf.udp import UdpSender
+from benchctl_simpleperf.simpleperf.measuring import measurement as measurement_module
+from benchctl_simpleperf.simpleperf.measuring import stream as stream_module
+from benchctl_simpleperf.simpleperf.measuring.measurement import Measurement
+from benchctl_simpleperf.simpleperf.measuring.pacing import Pacer
+from benchctl_simpleperf.simpleperf.measuring.stream import Reading, Stream, Timeline
+from benchctl_simpleperf.simpleperf.measuring.tcp import TcpSender
+from benchctl_simpleperf.simpleperf.measuring.tcp_info import TCP_INFO_BYTES, read_tcp_info
+from benchctl_simpleperf.simpleperf.measuring.udp import UdpSender
+from benchctl_simpleperf.simpleperf.program import control_client
+from benchctl_simpleperf.simpleperf.protocol.intervals import Schedule
+from benchctl_simpleperf.simpleperf.protocol.settings import MeasurementSettings
 from benchctl_standalone import priority
 from benchctl_standalone.kernel import Kernel
 

@@ -19,12 +19,16 @@ from simpleperf.simpleperf_harness import (
 )
 from waiting import wait_until
 
-from benchctl_simpleperf.simpleperf import control_client, session
-from benchctl_simpleperf.simpleperf import server as server_module
-from benchctl_simpleperf.simpleperf.auth import KEY_VARIABLE, prove, proves, read_key
-from benchctl_simpleperf.simpleperf.protocol import CONTROL_PREAMBLE, MAGIC, stream_preamble
-from benchctl_simpleperf.simpleperf.settings import Limits, MeasurementSettings
-from benchctl_simpleperf.simpleperf.side import Side
+from benchctl_simpleperf.simpleperf.measuring.side import Side
+from benchctl_simpleperf.simpleperf.program import control_client, session
+from benchctl_simpleperf.simpleperf.program import server as server_module
+from benchctl_simpleperf.simpleperf.protocol.auth import KEY_VARIABLE, prove, proves, read_key
+from benchctl_simpleperf.simpleperf.protocol.conversation import (
+    CONTROL_PREAMBLE,
+    MAGIC,
+    stream_preamble,
+)
+from benchctl_simpleperf.simpleperf.protocol.settings import Limits, MeasurementSettings
 from benchctl_standalone.errors import Problem
 from benchctl_standalone.waker import Waker
 

@@ -9,10 +9,10 @@ import pytest
 from simpleperf.simpleperf_harness import Notes
 from waiting import DEADLINE_S
 
-from benchctl_simpleperf.simpleperf import control_client, plain_client
-from benchctl_simpleperf.simpleperf.plain import ANSWER
-from benchctl_simpleperf.simpleperf.protocol import encode_message
-from benchctl_simpleperf.simpleperf.settings import MeasurementSettings
+from benchctl_simpleperf.simpleperf.program import control_client, plain_client
+from benchctl_simpleperf.simpleperf.protocol.conversation import encode_message
+from benchctl_simpleperf.simpleperf.protocol.plain import ANSWER
+from benchctl_simpleperf.simpleperf.protocol.settings import MeasurementSettings
 from benchctl_standalone.errors import Problem
 from benchctl_standalone.sockets import Target
 from benchctl_standalone.waker import Waker

@@ -7,10 +7,11 @@ authenticated and encrypted modes need `cryptography`, which is imported when on
 
 Rules of the package:
 
-- `timestamps`, `layouts`, `messages`, `records`, `aes`, `schedule`, `ciphers`, `control`,
-  `control_client` and `control_server` are pure: no sockets, no threads, no clock.
-- Modules import each other by ``from .module import name``, and shared ones by
-  ``from benchctl_standalone.module import name``: `bundle` finds the order by it.
+- `program` uses `measuring`, which uses `protocol`. All of `protocol` is pure: no sockets, no
+  threads, no clock.
+- Modules import each other by ``from .module import name`` or ``from ..package.module import
+  name``, and shared ones by ``from benchctl_standalone.module import name``: `bundle` finds the
+  order by it.
 - No dataclasses: importing them costs more time than the rest of the start.
 """
 

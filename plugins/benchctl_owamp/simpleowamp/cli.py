@@ -22,19 +22,19 @@ from benchctl_standalone.sockets import address_text, listener, resolve
 from benchctl_standalone.waker import Waker
 
 from . import __version__
-from .channel import Channel, fork
-from .ciphers import cbc
-from .client import Client
-from .clock import Clock
-from .endpoint import open_endpoint
-from .flags import clock_of, limits_of, parse_flags, settings_of, target_of
-from .messages import OPEN
-from .output import JsonOutput, Output, TextOutput
-from .reflecting import TwoWayServer, run_reflector
-from .sender import run_sender
-from .server import Server
-from .two_way import two_way_format
-from .two_way_client import TwoWayClient
+from .measuring.channel import Channel, fork
+from .measuring.clock import Clock
+from .measuring.endpoint import open_endpoint
+from .measuring.sender import run_sender
+from .program.client import Client
+from .program.flags import clock_of, limits_of, parse_flags, settings_of, target_of
+from .program.output import JsonOutput, Output, TextOutput
+from .program.reflecting import TwoWayServer, run_reflector
+from .program.server import Server
+from .program.two_way_client import TwoWayClient
+from .protocol.ciphers import cbc
+from .protocol.messages import OPEN
+from .protocol.two_way import two_way_format
 
 KEY_VARIABLE = "SIMPLEOWAMP_KEY"
 

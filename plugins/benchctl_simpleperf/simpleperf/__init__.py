@@ -6,11 +6,11 @@ path: ``python3 path/to/simpleperf/__main__.py``. ``--self`` writes it all into 
 
 Rules of the package:
 
-- `plain`, `protocol`, `checks`, `settings`, `intervals`, `results`, `datagrams` and `tcp_info` are
-  pure, like `histogram`, `units` and `addresses` of what is shared: no sockets, no threads, no
-  clock.
-- Modules import each other by ``from .module import name``, and shared ones by ``from
-  benchctl_standalone.module import name``: what makes one file of them finds the order by it.
+- `program` uses `measuring`, which uses `protocol`. All of `protocol`, and `datagrams` and
+  `tcp_info` of `measuring`, are pure: no sockets, no threads, no clock.
+- Modules import each other by ``from .module import name`` or ``from ..package.module import
+  name``, and shared ones by ``from benchctl_standalone.module import name``: what makes one file of
+  them finds the order by it.
 - No dataclasses: importing them costs more time than the rest of the start.
 """
 

@@ -16,13 +16,13 @@ from benchctl_standalone.ending import INTERRUPTED, exit_code
 from benchctl_standalone.waker import Waker
 
 from . import __version__
-from .auth import read_key
-from .control_client import run_control_client
-from .flags import asked_of, limits_of, parse_flags, settings_of, target_of
-from .output import EventsOutput, JsonOutput, ResultOutput, TextOutput
-from .plain_client import run_plain_client
-from .server import Server
-from .sockets import listen
+from .measuring.sockets import listen
+from .program.control_client import run_control_client
+from .program.flags import asked_of, limits_of, parse_flags, settings_of, target_of
+from .program.output import EventsOutput, JsonOutput, ResultOutput, TextOutput
+from .program.plain_client import run_plain_client
+from .program.server import Server
+from .protocol.auth import read_key
 
 # Streams take the interpreter lock after every system call. While another thread computes figures
 # they would wait Python's 5 ms for it, which is long enough to fill a socket's buffer.

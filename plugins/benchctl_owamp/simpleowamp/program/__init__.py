@@ -1,0 +1,1 @@
+"""The programs: client, servers, their control connections, options and output."""

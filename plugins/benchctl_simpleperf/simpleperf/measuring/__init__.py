@@ -1,0 +1,1 @@
+"""One measurement: its streams, sockets, pacing and intervals."""

@@ -1,0 +1,1 @@
+"""The programs: client, server, their control connections, options and output."""

@@ -1,0 +1,1 @@
+"""What both ends say to each other: messages, settings and results, checked. No sockets."""
