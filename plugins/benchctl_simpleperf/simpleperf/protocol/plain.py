@@ -35,3 +35,4 @@ class PlainStream:
     @property
     def payload_bytes(self) -> int:
         """Bytes received so far, without a ``BYE`` at the end."""
+        return self._total - (len(GOODBYE) if self.at_goodbye else 0)
