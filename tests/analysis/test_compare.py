@@ -192,6 +192,15 @@ def test_few_repeats_have_no_verdict_among_disturbed_trials_and_more_have_one():
     assert 54 * 2 * few.disturbed**n < 0.05 < 54 * 2 * few.disturbed ** (n - 2)
 
 
+@pytest.mark.parametrize(("figures", "counts"), [(54, False), (12, True)])
+def test_so_few_outliers_that_hardly_a_figure_is_wholly_disturbed_cost_nothing(figures, counts):
+    rng = random.Random(5)
+    a, b = disturbed(rng, 2, 0.0)[:figures], disturbed(rng, 2, 0.0)[:figures]
+    # Three of 108 trials are at half rate: 0.02 figures have both disturbed. Of 24, 0.1.
+    a[1:4] = [row(place, 50.0, 100.0) for place in (1, 2, 3)]
+    assert all((one.disturbed > 0) is counts for one in compare(a, b, Vocabulary()))
+
+
 def test_what_is_far_apart_without_a_verdict_says_so():
     a, b = [row(9, 8.2e9, 7.96e9)], [row(9, 20.1e6, 20.3e6)]
     for place in range(53):

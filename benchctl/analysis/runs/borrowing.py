@@ -172,3 +172,8 @@ def disturbed_share(of_metrics: Collection[Usual]) -> float:
         middle = (low + high) / 2
         low, high = (middle, high) if expected(middle) < mixed else (low, middle)
     return high
+
+
+def wholly_disturbed(of_metrics: Collection[Usual], share: float) -> float:
+    """Return the number of series whose trials are all disturbed, as expected with this share."""
+    return math.fsum(share**count for one in of_metrics for count in one.counts)

@@ -26,7 +26,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from benchctl.analysis.distributions import t975, t_quantile, t_two_sided
-from benchctl.analysis.runs.borrowing import Scatter, Usual, borrowed, disturbed_share, usual_of
+from benchctl.analysis.runs.borrowing import (
+    Scatter,
+    Usual,
+    borrowed,
+    disturbed_share,
+    usual_of,
+    wholly_disturbed,
+)
 from benchctl.analysis.runs.families import Correction, holm
 from benchctl.analysis.runs.summary import SummaryRow, point_key
 from benchctl.analysis.statistics import variance
@@ -40,6 +47,9 @@ MOST_REPEATS = 1000
 # Usual differences of two repeats by which means are apart: of equal figures with two repeats, 5 in
 # 100,000 are by chance.
 APART = 4 / math.sqrt(2)
+# Series of a family that are expected to be disturbed as a whole; with fewer, p leaves it out. Such a
+# share is guessed from two or three outliers, and hides more true differences than false ones.
+HARDLY = 0.05
 # With numbers of repeats that differ by more, a difference of skewed figures is skewed itself, and
 # degrees that are borrowed make it look too certain.
 ALIKE = 2
@@ -163,6 +173,8 @@ def compare_all(
         plain = correction([one.p for one in family if one.p is not None])
         usual = {id(one.usual): one.usual for one in family if one.usual is not None}
         share = disturbed_share(usual.values())
+        if wholly_disturbed(usual.values(), share) < HARDLY:
+            share = 0.0
         for one in family:
             one.disturb(share)
         corrected = correction([one.p for one in family if one.p is not None])
