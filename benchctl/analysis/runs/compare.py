@@ -47,8 +47,8 @@ MOST_REPEATS = 1000
 # Usual differences of two repeats by which means are apart: of equal figures with two repeats, 5 in
 # 100,000 are by chance.
 APART = 4 / math.sqrt(2)
-# Series of a family that are expected to be disturbed as a whole; with fewer, p leaves it out. Such a
-# share is guessed from two or three outliers, and hides more true differences than false ones.
+# Series of a family that are expected to be disturbed as a whole; with fewer, p leaves it out. Such
+# a share is guessed from two or three outliers, and hides more true differences than false ones.
 HARDLY = 0.05
 # With numbers of repeats that differ by more, a difference of skewed figures is skewed itself, and
 # degrees that are borrowed make it look too certain.
