@@ -26,7 +26,7 @@ def series(levels, seed=1, share=0.01):
 
 
 def changes(values, better="higher"):
-    (trend,) = trends_of([[row(value)] for value in values], better)
+    (trend,) = trends_of(range(len(values)), [[row(value)] for value in values], better)
     return trend.changes
 
 
@@ -67,7 +67,7 @@ def test_one_bad_night_is_no_change():
 def test_hardly_any_figure_of_many_without_a_change_shows_one():
     rng = random.Random(14)
     runs = [[row(rng.gauss(95e6, 1e6), n=n) for n in range(54)] for _ in range(40)]
-    assert not [one for one in trends_of(runs, "higher") if one.changes]
+    assert not [one for one in trends_of(range(len(runs)), runs, "higher") if one.changes]
 
 
 def test_what_is_better_decides_the_verdict_and_not_the_place():
@@ -84,7 +84,7 @@ def test_a_change_begins_at_a_run_that_has_the_figure_and_was_valid():
     runs = [[row(value)] for value in levels]
     runs[30] = []
     runs[31] = [row(levels[31], valid=False)]
-    (trend,) = trends_of(runs, "higher")
+    (trend,) = trends_of(range(len(runs)), runs, "higher")
     assert [change.run for change in trend.changes] == [32]
     assert len(trend.rows) == 59
 
@@ -114,5 +114,5 @@ def test_neither_unit_nor_other_figures_move_a_change(unit, levels, seed):
     values = series([10.0 * level for level in levels for _ in range(12)], seed)
     assert places([value * unit for value in values]) == places(values)
     runs = [[replace(row(5e6), flow="other"), row(value)] for value in values]
-    _, own = trends_of(runs, "higher")
+    _, own = trends_of(range(len(runs)), runs, "higher")
     assert [change.run for change in own.changes] == places(values)

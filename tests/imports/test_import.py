@@ -376,6 +376,6 @@ def test_an_imported_run_has_a_trend_and_its_limits(store, tmp_path):
     with closing(Reader(store)) as reader:
         run = reader.run(1)
         told = read_report(reader, run)
-    (row,) = trend_table([run], trends_of([told.rows_of("throughput_bps")], "higher")).rows
+    (row,) = trend_table([run], trends_of([0.0], [told.rows_of("throughput_bps")], "higher")).rows
     assert "8.00 Mbit/s" in row
     assert [*limit_lines(told)]

@@ -1,17 +1,21 @@
 """Follows one figure over the runs of a profile, and finds where its level changed.
 
 Runs of one profile at equal distances are a series, and its changes are found as those within a
-flow (`steps`). Any false change in a whole table has a chance of 5 % at most.
+flow (`steps`), without the cycle of a day and single outliers (`regular`). Any false change in a
+whole table has a chance of 5 % at most.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from statistics import median
 from typing import Any
 
 from msgspec import Struct
 
 from benchctl.analysis.runs.compare import Comparison, comparison_key, judge
+from benchctl.analysis.runs.regular import regular
 from benchctl.analysis.runs.summary import SummaryRow
 from benchctl.analysis.steps import FALSE_ALARMS, find_steps
 
@@ -41,28 +45,36 @@ class Trend(Struct, frozen=True):
         return next(iter(self.rows.values()))
 
 
-def trends_of(runs: Sequence[Sequence[SummaryRow]], better: str) -> list[Trend]:
+def trends_of(
+    times: Sequence[float], runs: Sequence[Sequence[SummaryRow]], better: str
+) -> list[Trend]:
     """Return the trend of each figure; ``runs`` are rows of one metric, the oldest run first.
 
-    ``better`` is as in `benchctl.api.Metric`. Figures of a lab that did not keep its promises are
-    in no level.
+    ``times`` are those of the runs (Unix). ``better`` is as in `benchctl.api.Metric`. Figures of a
+    lab that did not keep its promises are in no level.
     """
     series: dict[tuple[Any, ...], dict[int, SummaryRow]] = {}
     for place, rows in enumerate(runs):
         for row in rows:
             series.setdefault(comparison_key(row), {})[place] = row
     alarms = min(FALSE_ALARMS, ERROR / max(1, len(series)))
-    return [Trend(rows, _changes(rows, better, alarms)) for rows in series.values()]
+    return [Trend(rows, _changes(times, rows, better, alarms)) for rows in series.values()]
 
 
-def _changes(rows: Mapping[int, SummaryRow], better: str, alarms: float) -> list[ChangePoint]:
+def _changes(
+    times: Sequence[float], rows: Mapping[int, SummaryRow], better: str, alarms: float
+) -> list[ChangePoint]:
     valid = [(place, row) for place, row in rows.items() if row.valid]
+    means = [row.spread.mean for _, row in valid]
+    steps = find_steps(regular([times[place] for place, _ in valid], means), alarms)
+    bounds = [0, *(step.at for step in steps), len(valid)]
+    medians = [median(means[begin:end]) for begin, end in pairwise(bounds)] if steps else []
     found = []
-    for step in find_steps([row.spread.mean for _, row in valid], alarms):
+    for step, (before, after) in zip(steps, pairwise(medians), strict=True):
         place, row = valid[step.at]
-        size = step.after - step.before
+        size = after - before
         levels = Comparison(
-            row.point, row.flow, row.direction, row.metric, (step.before,), (step.after,), size,
+            row.point, row.flow, row.direction, row.metric, (before,), (after,), size,
             None, None, judge(size, 1 - step.confidence, better),
         )  # fmt: skip
         found.append(ChangePoint(place, levels, step.confidence))

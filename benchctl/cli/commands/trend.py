@@ -79,7 +79,9 @@ def trend(
     vocabulary = runs[-1].vocabulary
     metric, aggregate = _figure(figure, known, vocabulary.wanted)
     better = vocabulary.describe(metric).better
-    trends = trends_of([report.rows_of(metric, aggregate) for report in reports], better)
+    times = [run.started_time or run.created_time for run in runs]
+    rows = [report.rows_of(metric, aggregate) for report in reports]
+    trends = trends_of(times, rows, better)
     limits = [parse_limit(text, {figure or metric}) for text in fail_on]
     if as_json:
         for entry in trend_entries(runs, trends):

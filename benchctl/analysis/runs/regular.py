@@ -1,0 +1,85 @@
+"""Takes out of a series of runs what is no change of level: the cycle of a day, and outliers.
+
+Networks are busier by day, and a shared machine slows single trials. Both hide a change of level,
+or look like one. What is left is a series for `steps`.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from itertools import groupby
+from operator import itemgetter
+from statistics import median
+
+DAY_S, HOUR_S = 86_400.0, 3600.0
+# Runs of one hour of the day: with fewer, its median is guessed.
+LEAST_DAYS = 7
+# Runs on either side that show a level. A change has fewer on its side until it is found.
+NEAR = 14
+# Standard deviations of a value that is an outlier. A fifth less than the level is further away in
+# most series, and such values count only if several follow each other.
+FAR = 2.5
+# Consecutive outliers on one side that are a new level. With 5 % of trials disturbed, in one of
+# 160,000 places so many are disturbed in a row.
+LEAST_LEVEL = 4
+# The median of the absolute value of a standard normal.
+MEDIAN_DEVIATION = 0.6745
+
+
+def regular(times: Sequence[float], values: Sequence[float]) -> list[float]:
+    """Return the values of runs at times (Unix, ascending), without daily cycle and outliers."""
+    return without_outliers(without_daily_cycle(times, values))
+
+
+def without_daily_cycle(times: Sequence[float], values: Sequence[float]) -> list[float]:
+    """Return values relative to what is usual at their hour of the day (UTC).
+
+    By the median of each hour's ratio to the median of the day around it, or of the difference if
+    a value is not positive. Unchanged if an hour has fewer than seven runs, or all are of one hour.
+    """
+    hours = [round(time % DAY_S / HOUR_S) % 24 for time in times]
+    counts = [hours.count(hour) for hour in set(hours)]
+    if len(counts) < 2 or min(counts) < LEAST_DAYS:
+        return [*values]
+    around = [
+        median(values[bisect_left(times, time - DAY_S / 2) : bisect_left(times, time + DAY_S / 2)])
+        for time in times
+    ]
+    relative = min(values) > 0
+    apart = [
+        one / level if relative else one - level for one, level in zip(values, around, strict=True)
+    ]
+    usual = {
+        hour: median(one for one, at in zip(apart, hours, strict=True) if at == hour)
+        for hour in set(hours)
+    }
+    if relative:
+        return [one / usual[hour] for one, hour in zip(values, hours, strict=True)]
+    return [one - usual[hour] for one, hour in zip(values, hours, strict=True)]
+
+
+def without_outliers(values: Sequence[float]) -> list[float]:
+    """Return values of which those far from the level around them are put on it.
+
+    Where at least `LEAST_LEVEL` such values follow each other on one side, they are a level of
+    their own. Unchanged if half of the values are equal to the level around them.
+    """
+    levels = [median(values[max(0, at - NEAR) : at + NEAR + 1]) for at in range(len(values))]
+    apart = [one - level for one, level in zip(values, levels, strict=True)]
+    limit = FAR / MEDIAN_DEVIATION * median(map(abs, apart)) if apart else 0.0
+    if not limit:
+        return [*values]
+    sides = [(one > limit) - (one < -limit) for one in apart]
+    calm = [*values]
+    for side, group in groupby(enumerate(sides), key=itemgetter(1)):
+        places = [at for at, _ in group]
+        if not side:
+            continue
+        level = median(values[at] for at in places) if len(places) >= LEAST_LEVEL else None
+        for at in places:
+            if level is None:
+                calm[at] = levels[at]
+            elif abs(values[at] - level) > limit:
+                calm[at] = level
+    return calm
