@@ -15,13 +15,17 @@ PARALLEL := -n $(JOBS) --dist worksteal
 # benchctl anew, and each pytest all tests: a fourth of all the time.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run setup test test-together test-again test-pythons setup-lowest test-lowest test-newest \
-    test-core test-kernel test-kernel-order explore check fix cov bench docs dist deb lock clean
+.PHONY: run setup collect test test-together test-again test-pythons collect-lowest test-lowest \
+    test-newest test-core test-kernel test-kernel-order explore check fix cov bench docs dist deb \
+    lock clean
 
 run: $(STAMP)  ## set everything up and run the quickstart profile
 	$(BIN)/benchctl run quickstart
 
 setup: $(STAMP)-dev  ## install what the tests need
+
+collect: $(STAMP)-dev  ## compile the tests once; otherwise each of the first processes does it
+	@$(BIN)/pytest --collect-only -qq >$(VENV)/.collected || { cat $(VENV)/.collected; exit 1; }
 
 # Only the files of those that run alone: to find them among all tests takes longer than some take.
 test: test-together  ## set everything up and run all tests; those that time a network run alone
@@ -39,8 +43,8 @@ test-pythons:  ## the tests with every Python that is here
 	    $(MAKE) test PYTHON=$$python VENV=.venvs/$${python##*/}; done
 
 LOWEST := VENV=.venvs/lowest LOCK=requirements-lowest.lock DEV_LOCK=requirements-lowest.lock
-setup-lowest:  ## install what the tests need, in the lowest versions
-	$(MAKE) setup $(LOWEST)
+collect-lowest:  ## install what the tests need, in the lowest versions, and compile them
+	$(MAKE) collect $(LOWEST)
 
 test-lowest:  ## test-again with the lowest versions that pyproject.toml allows
 	$(MAKE) test-again $(LOWEST)
