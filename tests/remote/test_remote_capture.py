@@ -92,11 +92,9 @@ def test_a_recorder_that_is_killed_costs_its_file_and_nothing_else(lab, measure)
 # --- where SSH goes the measured way ----------------------------------------------------------
 
 
-@pytest.mark.parametrize("jump", [False, True], ids=["straight", "by a jump host"])
-def test_the_connections_of_ssh_are_not_in_the_files(jump, lab, measure):
+def test_the_connections_of_ssh_are_not_in_the_files(lab, measure):
     """They reach the same address, also those that pass through the other host."""
-    if jump:
-        lab.configure("Host paris\nProxyJump tokyo")
+    lab.configure("Host paris\nProxyJump tokyo")
     flow, files, notes = ended(measure(f"{MAIN}capture = true\n"))
     assert not notes
     for host, file in files.items():

@@ -18,7 +18,7 @@ ssh = "paris"
 ssh = "tokyo"
 {tokyo}
 """
-FIRST, LAST = 5301, 5310
+FIRST, LAST = 5301, 5320
 RANGE = f"{FIRST}-{LAST}"
 OPEN = f'ports = "{RANGE}"'
 PAIRS = '[axes]\npair = { mesh = ["paris", "tokyo"] }\n'
@@ -45,36 +45,30 @@ def flow(name, backend, *lines):
 
 UDP = ('protocol = "udp"', 'rate = "1Mbit"')
 DELAY = ('interval = "20ms"', 'timeout = "500ms"')
-TOOLS = {
-    "simpleperf": flow("stream", "simpleperf", 'rate = "2Mbit"')
-    + flow("datagrams", "simpleperf", *UDP)
-    + flow("both", "simpleperf", *UDP, 'direction = "both"'),
-    "owamp": flow("owamp", "owamp", *DELAY)
-    + flow("twamp", "owamp", *DELAY, 'protocol = "twamp"', 'direction = "both"')
-    + flow("stamp", "owamp", *DELAY, 'protocol = "stamp"', 'direction = "both"')
-    + flow("receive", "owamp", *DELAY, 'direction = "receive"'),
-    "iperf3": flow("stream", "iperf3", 'rate = "2Mbit"') + flow("datagrams", "iperf3", *UDP),
-    "iperf2": flow("stream", "iperf2", 'rate = "2Mbit"') + flow("datagrams", "iperf2", *UDP),
+FLOWS = {
+    **{
+        f"{tool}-{protocol}": (tool, *lines)
+        for tool in ("simpleperf", "iperf3", "iperf2")
+        for protocol, lines in {"tcp": ('rate = "2Mbit"',), "udp": UDP}.items()
+    },
+    "both": ("simpleperf", *UDP, 'direction = "both"'),
+    "owamp": ("owamp", *DELAY),
+    "receive": ("owamp", *DELAY, 'direction = "receive"'),
+    "twamp": ("owamp", *DELAY, 'protocol = "twamp"', 'direction = "both"'),
+    "stamp": ("owamp", *DELAY, 'protocol = "stamp"', 'direction = "both"'),
 }
 
 
-@pytest.mark.parametrize(
-    "tools",
-    [
-        "simpleperf",
-        "owamp",
-        pytest.param("iperf3", marks=pytest.mark.tool("iperf3")),
-        pytest.param("iperf2", marks=pytest.mark.tool("iperf")),
-    ],
-)
+@pytest.mark.tool("iperf3", "iperf")
 def test_every_tool_keeps_to_the_open_ports_and_measures_both_ways_from_one_that_nobody_reaches(
-    tools, lab, tmp_path
+    lab, tmp_path
 ):
     lab.guard("paris")
     lab.guard("tokyo", tcp=[RANGE], udp=[RANGE])
     hosts = HOSTS.format(paris="reachable = false", tokyo=OPEN)
-    flows = measured(lab, tmp_path, hosts + TOOLS[tools] + PAIRS)
-    assert flows
+    text = "".join(flow(name, *words) for name, words in FLOWS.items())
+    flows = measured(lab, tmp_path, hosts + text + PAIRS)
+    assert {one["name"] for one in flows} == {*FLOWS}
     assert {(one["status"], one["from"], one["to"]) for one in flows} == {("ok", "paris", "tokyo")}
     assert all(FIRST <= one["port"] <= LAST for one in flows)
     # No packet came to a port that is closed, on either host.
@@ -95,27 +89,19 @@ def test_owping_and_owampd_keep_to_the_open_ports_of_both_hosts(lab, tmp_path):
 
 
 ONE = 'from = "paris"\nto = "tokyo"\n[run]\nattempts = 1\n'
-IPERF3 = pytest.mark.tool("iperf3")
 
 
 @pytest.mark.parametrize(
-    ("text", "opened", "what"),
+    ("lines", "opened", "what"),
     [
-        pytest.param(flow("main", "simpleperf"), {}, "TCP port 8088", id="simpleperf"),
-        pytest.param(flow("main", "owamp"), {}, "TCP port 861", id="owamp"),
-        pytest.param(flow("main", "iperf3"), {}, "TCP port 5201", id="iperf3", marks=IPERF3),
-        pytest.param(
-            flow("main", "simpleperf", *UDP), {"tcp": [8088]}, "UDP port 8088", id="simpleperf, UDP"
-        ),
-        pytest.param(
-            flow("main", "iperf3", *UDP), {"tcp": [5201]}, "UDP port 5201", id="iperf3, UDP",
-            marks=IPERF3,
-        ),
+        pytest.param((), {}, "TCP port 8088", id="TCP"),
+        pytest.param(UDP, {"tcp": [8088]}, "UDP port 8088", id="UDP"),
     ],
-)  # fmt: skip
-def test_a_closed_port_is_named_with_its_host(text, opened, what, lab, tmp_path):
+)
+def test_a_closed_port_is_named_with_its_host(lines, opened, what, lab, tmp_path):
     lab.guard("tokyo", **opened)
-    (one,) = measured(lab, tmp_path, HOSTS.format(paris="", tokyo="") + text + ONE, code=1)
+    text = HOSTS.format(paris="", tokyo="") + flow("main", "simpleperf", *lines) + ONE
+    (one,) = measured(lab, tmp_path, text, code=1)
     assert f"tokyo is not reached from paris at {what}: no answer" in one["error"]
     assert "hosts.tokyo.ports" in one["hint"]
     wait_until(lambda: not lab.left("tokyo"), lambda: lab.left("tokyo"), DEAR_LOOK_S)

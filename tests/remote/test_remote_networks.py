@@ -4,7 +4,6 @@ import asyncio
 import json
 import sys
 
-import pytest
 from remote.measured import MAIN
 from remote_lab import NEEDS, TWO, remote_lab
 from waiting import wait_until
@@ -59,14 +58,13 @@ def test_a_host_behind_a_firewall_is_the_client_of_both_ways(lab, tmp_path):
     assert all(flow["metrics"]["throughput_bps"] > 0 for flow in flows)
 
 
-@pytest.mark.parametrize("version", [4, 6])
-def test_both_addresses_of_a_host_are_used(tmp_path, version):
+def test_both_addresses_of_a_host_are_used(tmp_path):
     text = HOSTS.format(paris="", tokyo="")
-    text = f'{text}from = "paris"\nto = "tokyo"\nip_version = {version}\n'
+    text = f'{text}from = "paris"\nto = "tokyo"\n[axes]\nip_version = {[*OF_TOKYO]}\n'
     with remote_lab(tmp_path, f"ipv6 = true\n{TWO}") as lab:
-        (flow,) = flows_of(lab, tmp_path, text)
-    (address,) = [word for word in flow["command"] if word in OF_TOKYO.values()]
-    assert address == OF_TOKYO[version]
+        flows = flows_of(lab, tmp_path, text)
+    used = [word for flow in flows for word in flow["command"] if word in OF_TOKYO.values()]
+    assert used == [*OF_TOKYO.values()]
 
 
 def stop(lab, run):
@@ -88,57 +86,57 @@ rate = "1Mbit"
 """
 
 
-def test_a_run_waits_for_the_run_that_has_its_hosts_and_says_for_whom(lab, measure):
+def waits_for(lab, first, others):
+    """Let runs wait for the first, which is stopped; ``others`` are they, with what they say."""
+    for run in others:
+        wait_until(lambda run=run: notes(run), run.told)
+    name = stop(lab, first)
+    ended = max(one["finished"] for one in first.of("trial_ended"))
+    for run, where in others.items():
+        assert run.end() == 0, run.told()
+        assert any(f"{where} is measured by run {name} of " in note for note in notes(run))
+        assert min(one["started"] for one in run.of("trial_ended")) >= ended
+
+
+def test_runs_wait_for_the_run_that_has_their_hosts_and_say_for_whom(lab, measure):
+    """Also the run that is started on one of these hosts."""
     first = measure(ENDLESS)
     first.until("sample")
-    second = measure(MAIN)
-    wait_until(lambda: notes(second), second.told)
-    name = stop(lab, first)
-    assert second.end() == 0, second.told()
-    assert any(f"host paris is measured by run {name} of " in note for note in notes(second))
-    ended = max(one["finished"] for one in first.of("trial_ended"))
-    assert min(one["started"] for one in second.of("trial_ended")) >= ended
+    there = measure(ON_PARIS.format("1s"), lab=lab.at("paris"))
+    waits_for(lab, first, {measure(MAIN): "host paris", there: "this machine"})
 
 
-@pytest.mark.parametrize("options", [(), ("--detach",)])
-def test_a_run_that_may_not_wait_says_who_has_its_hosts_and_records_nothing(lab, tmp_path, options):
+def test_a_run_that_may_not_wait_says_who_has_its_hosts_and_records_nothing(lab, tmp_path):
     profile, store = tmp_path / "p.toml", tmp_path / "runs.sqlite"
     profile.write_text(MAIN)
-    words = "run", str(profile), "--no-wait", *options, "--store", str(store)
+    words = (
+        sys.executable,
+        "-m",
+        "benchctl",
+        "run",
+        str(profile),
+        "--no-wait",
+        "--store",
+        str(store),
+    )
 
     async def main():
         async with Hosts() as hosts:
             paris = Host("paris", "", reach=SshTarget("paris", lab.over))
             assert not await hosts.lock(paris, "other")
-            return await asyncio.to_thread(lab.run, sys.executable, "-m", "benchctl", *words)
+            runs = (asyncio.to_thread(lab.run, *words, *more) for more in ((), ("--detach",)))
+            return await asyncio.gather(*runs)
 
-    done = asyncio.run(main())
-    assert (done.returncode, done.stdout) == (2, "")
-    assert f"host paris is measured by {holder('other')}" in done.stderr
+    for done in asyncio.run(main()):
+        assert (done.returncode, done.stdout) == (2, "")
+        assert f"host paris is measured by {holder('other')}" in done.stderr
     assert not store.exists()
 
 
-@pytest.mark.parametrize("here_first", [True, False])
-def test_a_run_on_a_host_and_a_run_that_reaches_it_do_not_measure_at_the_same_time(
-    lab, measure, here_first
-):
-    of_paris = lab.at("paris")
-    first = measure(ON_PARIS.format("10min"), lab=of_paris) if here_first else measure(ENDLESS)
-    first.until("sample")
-    second = measure(MAIN) if here_first else measure(ON_PARIS.format("1s"), lab=of_paris)
-    wait_until(lambda: notes(second), second.told)
-    name = stop(lab, first)
-    assert second.end() == 0, second.told()
-    where = "host paris" if here_first else "this machine"
-    assert any(f"{where} is measured by run {name} of " in note for note in notes(second))
-    ended = max(one["finished"] for one in first.of("trial_ended"))
-    assert min(one["started"] for one in second.of("trial_ended")) >= ended
-
-
-def test_runs_on_one_machine_share_it(lab, measure):
+def test_a_run_waits_for_a_run_on_one_of_its_hosts_which_runs_there_share(lab, measure):
     first = measure(ON_PARIS.format("10min"), lab=lab.at("paris"))
     first.until("sample")
-    second = measure(ON_PARIS.format("1s"), lab=lab.at("paris"))
-    assert second.end() == 0, second.told()
-    stop(lab, first)
-    assert not notes(second)
+    beside = measure(ON_PARIS.format("1s"), lab=lab.at("paris"))
+    assert beside.end() == 0, beside.told()
+    assert not notes(beside)
+    waits_for(lab, first, {measure(MAIN): "host paris"})

@@ -71,9 +71,13 @@ def sudo_lab(tmp_path, sudoers, programs=None):
         yield lab
 
 
-@pytest.fixture(params=["", "Defaults use_pty\n"], ids=["plain", "use_pty"])
+PTY = "Defaults use_pty\n"
+"""The default of sudo since 1.9.14: a command gets a terminal of its own."""
+
+
+@pytest.fixture
 def lab(request, tmp_path):
-    with sudo_lab(tmp_path, request.param + FREE) as lab:
+    with sudo_lab(tmp_path, getattr(request, "param", PTY) + FREE) as lab:
         yield lab
 
 
@@ -124,7 +128,14 @@ def nothing_is_left(lab, before):
 
 
 # 130 is passed on as a signal by the shell around the command. Only the command knows of Ctrl-C.
-@pytest.mark.parametrize(("whose", "code"), [("command", -signal.SIGINT), ("runner", 1)])
+@pytest.mark.parametrize(
+    ("lab", "whose", "code"),
+    [
+        pytest.param("", "command", -signal.SIGINT, id="command"),
+        pytest.param(PTY, "runner", 1, id="runner, use_pty"),
+    ],
+    indirect=["lab"],
+)
 def test_ctrl_c_leaves_no_process_anywhere_and_keeps_the_packets(whose, code, lab, measure):
     before = {host: lab.left(host).keys() for host in HOSTS}
     run = measure(LONG)

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 from remote.measured import MAIN
-from remote_lab import NEEDS
+from remote_lab import NEEDS, PORT
 from waiting import wait_until
 
 pytestmark = NEEDS
@@ -24,26 +24,29 @@ def measured(measure, text=MAIN):
     assert [flow["status"] for flow in run.of("flow_ended")] == ["ok"]
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        pytest.param([AS_SHELL.format("csh")], id="csh", marks=pytest.mark.tool("csh")),
-        pytest.param([AS_SHELL.format("fish")], id="fish", marks=pytest.mark.tool("fish")),
-        pytest.param(
-            ['ForceCommand=echo welcome; exec sh -c "$SSH_ORIGINAL_COMMAND"'],
-            id="start-up files that print",
-        ),
-        pytest.param(["Banner=/etc/passwd"], id="a banner"),
-        pytest.param(["MaxSessions=1"], id="one session for each connection"),
-        pytest.param(
-            ['ForceCommand=sleep 0.5; exec sh -c "$SSH_ORIGINAL_COMMAND"'], id="a slow start"
-        ),
-    ],
-)
-def test_a_host_measures_whatever_its_login_is_like(options, lab, measure):
-    lab.serve("paris", *(word for option in options for word in ("-o", option)))
-    lab.configure(OTHER)
-    measured(measure)
+LOGINS = {
+    "csh": AS_SHELL.format("csh"),
+    "fish": AS_SHELL.format("fish"),
+    "prints": 'ForceCommand=echo welcome; exec sh -c "$SSH_ORIGINAL_COMMAND"',
+    "banner": "Banner=/etc/passwd",
+    "one-session": "MaxSessions=1",
+    "slow": 'ForceCommand=sleep 0.5; exec sh -c "$SSH_ORIGINAL_COMMAND"',
+}
+
+
+@pytest.mark.tool("csh", "fish")
+def test_a_host_measures_whatever_its_login_is_like(lab, measure):
+    """Each login is a host of its own, which is paris."""
+    hosts = ""
+    for port, (name, option) in enumerate(LOGINS.items(), PORT):
+        lab.serve("paris", "-o", option, port=port)
+        lab.configure(f"Host {name}\nHostName paris\nPort {port}")
+        hosts += f'[hosts.{name}]\nssh = "{name}"\naddress = "paris"\n'
+    each = f"[axes]\nfrom = {[*LOGINS]}\n"
+    run = measure(MAIN.replace('from = "paris"\n', "").replace('"1s"', '"300ms"') + hosts + each)
+    assert run.end() == 0, run.told()
+    trials = {trial["point"]["from"]: trial["status"] for trial in run.of("trial_ended")}
+    assert trials == dict.fromkeys(LOGINS, "ok")
 
 
 def test_a_login_that_is_refused_because_others_log_in_is_tried_again(lab, measure):
@@ -105,7 +108,8 @@ def test_a_full_disk_is_no_matter_for_what_writes_nothing(lab, measure):
 def test_a_tool_that_needs_the_disk_says_that_it_is_full(lab, measure):
     lab.serve("paris", within=FULL)
     lab.configure(OTHER)
-    run = measure(MAIN.replace("simpleperf", "iperf3").replace("100ms", "1s"))
+    text = MAIN.replace("simpleperf", "iperf3").replace("100ms", "1s")
+    run = measure(f"{text}[run]\nattempts = 1\n")
     assert run.end() == 1
     for flow in run.of("flow_ended"):
         assert "free some in /tmp" in flow["hint"], flow

@@ -43,8 +43,7 @@ def counted(lab, host):
     return {"rx": device["stats64"]["rx"]["bytes"], "tx": device["stats64"]["tx"]["bytes"]}
 
 
-@pytest.mark.parametrize("direction", ["send", "receive"])
-@pytest.mark.parametrize("protocol", ["tcp", "udp"])
+@pytest.mark.parametrize(("protocol", "direction"), [("tcp", "send"), ("udp", "receive")])
 def test_what_iperf3_reports_is_what_the_devices_of_both_hosts_carried(
     protocol, direction, lab, tmp_path
 ):
