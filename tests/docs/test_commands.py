@@ -13,7 +13,7 @@ from benchctl.tui.preferences import preferences_of
 
 DOCUMENT = "commands.md"
 HELP = {"-h", "--help"}
-GROUPS = {"benchctl baseline", "benchctl lab", "benchctl store"}
+GROUPS = {"benchctl baseline", "benchctl lab", "benchctl schedule", "benchctl store"}
 LISTS = {"benchctl backends", "benchctl runs"}
 """Groups that do something without a command, too."""
 

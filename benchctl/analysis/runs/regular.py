@@ -1,7 +1,7 @@
 """Takes out of a series of runs what is no change of level: the cycle of a day, and outliers.
 
 Networks are busier by day, and a shared machine slows single trials. Both hide a change of level,
-or look like one. What is left is a series for `steps`.
+or look like one. `steps` gets the rest.
 """
 
 from __future__ import annotations

@@ -46,18 +46,23 @@ class Trend(Struct, frozen=True):
 
 
 def trends_of(
-    times: Sequence[float], runs: Sequence[Sequence[SummaryRow]], better: str
+    times: Sequence[float],
+    runs: Sequence[Sequence[SummaryRow]],
+    better: str,
+    *,
+    each: bool = False,
 ) -> list[Trend]:
     """Return the trend of each figure; ``runs`` are rows of one metric, the oldest run first.
 
     ``times`` are those of the runs (Unix). ``better`` is as in `benchctl.api.Metric`. Figures of a
-    lab that did not keep its promises are in no level.
+    lab that did not keep its promises are in no level. With ``each``, the chance of a false change
+    holds for each figure alone, not for the table.
     """
     series: dict[tuple[Any, ...], dict[int, SummaryRow]] = {}
     for place, rows in enumerate(runs):
         for row in rows:
             series.setdefault(comparison_key(row), {})[place] = row
-    alarms = min(FALSE_ALARMS, ERROR / max(1, len(series)))
+    alarms = FALSE_ALARMS if each else min(FALSE_ALARMS, ERROR / max(1, len(series)))
     return [Trend(rows, _changes(times, rows, better, alarms)) for rows in series.values()]
 
 

@@ -1,0 +1,229 @@
+"""Starts the runs of schedules when they are due, one after the other, and tells what is new."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from typing import Protocol
+
+import msgspec
+from msgspec.structs import replace
+
+from benchctl.errors import BenchctlError
+from benchctl.interrupts import Asked
+from benchctl.run.record import BASELINE, Run
+from benchctl.schedule.book import Book, LogEntry, Overlap, Schedule, What, handled_until
+from benchctl.schedule.judge import MOST_RUNS, read_news
+from benchctl.schedule.text import entry_line
+from benchctl.store.read import Reader
+from benchctl.store.trash import trash_run
+
+# A scheduler that was restarted, or a timer of the system, starts what was due so long before.
+GRACE_S = 120.0
+# How often it is looked whether a schedule was added, a signal came, or the machine slept.
+TICK_S = 1.0
+# The clocks of a machine that was awake agree better. More is sleep, or a clock that was set.
+ASLEEP_S = 30.0
+NOTIFY_S = 60.0
+
+
+class Clock(Protocol):
+    """The times of the machine, and a wait."""
+
+    def time(self) -> float: ...
+    def monotonic(self) -> float: ...
+    def sleep(self, duration_s: float, /) -> None: ...
+
+
+Call = Callable[[Sequence[str]], tuple[int, str]]
+
+
+class Scheduler:
+    """Runs what is due. Due times when nobody was there are told of, and not measured later."""
+
+    def __init__(
+        self,
+        book: Book,
+        say: Callable[[str], None],
+        asked: Asked,
+        clock: Clock = time,
+        call: Call | None = None,
+    ) -> None:
+        """``say`` takes a line for people; ``asked`` notes the signals that end the scheduler.
+
+        ``call`` runs a command to its end, and returns its exit code and its errors.
+        """
+        self._book, self._say, self._asked, self._clock = book, say, asked, clock
+        self._call = call or self._run
+        self._there_since = clock.time() - GRACE_S
+        self._apart_s = clock.time() - clock.monotonic()
+
+    def run(self) -> None:
+        """Run what is due until a signal comes. Raises StoreError."""
+        while self._asked.by is None:
+            if not self.tick():
+                self._clock.sleep(TICK_S)
+
+    def run_due(self) -> None:
+        """Run what is due now, and what becomes due meanwhile. Raises StoreError."""
+        while self._asked.by is None and self.tick():
+            pass
+
+    def tick(self) -> bool:
+        """Write down what was missed, and run the schedule that has been due longest.
+
+        Returns whether one was run. Raises StoreError.
+        """
+        self._note_sleep()
+        now, entries = self._clock.time(), self._book.entries()
+        due = []
+        for schedule in self._book.schedules().values():
+            if (at := self._due(schedule, entries, now)) is not None:
+                due.append((at, schedule))
+        if not due or self._asked.by is not None:
+            return False
+        self._measure(*min(due, key=lambda one: one[0]))
+        return True
+
+    def _note_sleep(self) -> None:
+        """Note that nobody was there if the machine slept: its steady clock stood still."""
+        apart_s = self._clock.time() - self._clock.monotonic()
+        if abs(apart_s - self._apart_s) > ASLEEP_S:
+            self._there_since = self._clock.time() - TICK_S
+        self._apart_s = apart_s
+
+    def _due(self, schedule: Schedule, entries: Sequence[LogEntry], now: float) -> float | None:
+        """Return the due time for which a run is to start now; what is left out is written down."""
+        own = [one for one in entries if one.schedule == schedule.name]
+        due = schedule.rule.due_between(handled_until(schedule, own), now)
+        missed = [at for at in due if at < self._there_since]
+        if missed:
+            self._leave_out(schedule, What.MISSED, missed, "the machine slept, or no scheduler ran")
+            due = due[len(missed) :]
+        last = next((one for one in reversed(own) if one.what is What.RUN), None)
+        busy_until = last.time if last is not None and schedule.overlap is Overlap.SKIP else 0.0
+        kept = [at for at in due if at >= busy_until][-1:]
+        if skipped := [at for at in due if at not in kept]:
+            self._leave_out(schedule, What.SKIPPED, skipped, "the run before it still went on")
+        return kept[0] if kept else None
+
+    def _leave_out(self, schedule: Schedule, what: What, due: Sequence[float], text: str) -> None:
+        self._write(
+            schedule,
+            LogEntry(0.0, "", what, due_time=due[0], until_time=due[-1], count=len(due), text=text),
+        )
+
+    def _write(self, schedule: Schedule, entry: LogEntry) -> LogEntry:
+        entry = replace(entry, time=self._clock.time(), schedule=schedule.name)
+        self._book.write(entry)
+        self._say(entry_line(entry))
+        return entry
+
+    def _measure(self, due: float, schedule: Schedule) -> None:
+        """Run a schedule, and tell what is new."""
+        argv = [sys.executable, "-m", "benchctl", "run", schedule.profile, *schedule.options]
+        argv += ["--quiet", "--tag", schedule.tag, "--store", str(self._book.store)]
+        started = self._write(schedule, LogEntry(0.0, "", What.STARTED, due_time=due))
+        code, said = self._call(argv)
+        run = self._newest(schedule)
+        if run is not None and run.created_time < started.time:
+            run = None
+        lines = [line.strip() for line in said.splitlines() if line.strip()]
+        told = self._write(
+            schedule,
+            LogEntry(
+                0.0, "", What.RUN, run="" if run is None else run.name, code=code,
+                text=lines[0] if lines and run is None else "",
+            ),
+        )  # fmt: skip
+        try:
+            self._tell_news(schedule, run, told)
+            self._clean_up(schedule)
+        except BenchctlError as error:
+            self._write(schedule, LogEntry(0.0, "", What.PROBLEM, text=error.message))
+
+    def _run(self, argv: Sequence[str]) -> tuple[int, str]:
+        """Run a command to its end; returns its exit code and its errors. Signals are passed on.
+
+        It has a session of its own: what a terminal sends would reach it twice.
+        """
+        passed_on = 0
+        with subprocess.Popen(
+            argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+            text=True, errors="replace", start_new_session=True,
+        ) as child:  # fmt: skip
+            while True:
+                try:
+                    _, said = child.communicate(timeout=TICK_S)
+                    return child.returncode, said
+                except subprocess.TimeoutExpired:
+                    if self._asked.times > passed_on:
+                        passed_on = self._asked.times
+                        child.send_signal(signal.SIGINT)
+
+    def _runs(self, reader: Reader, schedule: Schedule) -> list[tuple[float, int]]:
+        return sorted(
+            (one.created_time, one.id) for one in reader.outlines() if schedule.tag in one.tags
+        )
+
+    def _newest(self, schedule: Schedule) -> Run | None:
+        if not self._book.store.exists():
+            return None
+        with closing(Reader(self._book.store)) as reader:
+            runs = self._runs(reader, schedule)
+            return reader.run(runs[-1][1]) if runs else None
+
+    def _tell_news(self, schedule: Schedule, run: Run | None, told: LogEntry) -> None:
+        """Write down what is new with a run, and give it to the command of the schedule."""
+        own = [one for one in self._book.entries() if one.schedule == schedule.name]
+        if run is None:
+            reasons = (told.text or f"benchctl run ended with code {told.code}",)
+            said = [one for one in own if one.what in (What.FAILING, What.RECOVERED)]
+            news = [LogEntry(0.0, "", What.FAILING, text=reasons[0], reasons=reasons)]
+            if said and said[-1].reasons == reasons:
+                news = []
+        elif not run.status.has_ended or told.code in (130, 143):
+            news = []
+        else:
+            with closing(Reader(self._book.store)) as reader:
+                ids = [run_id for _, run_id in self._runs(reader, schedule)][-MOST_RUNS:]
+                runs = [one for one in map(reader.run, ids) if one.status.has_ended]
+                news = read_news(reader, runs, own)
+        for entry in news:
+            self._notify(schedule, self._write(schedule, entry))
+
+    def _notify(self, schedule: Schedule, entry: LogEntry) -> None:
+        if schedule.notify is None:
+            return
+        try:
+            done = subprocess.run(
+                schedule.notify, shell=True, check=False, timeout=NOTIFY_S,
+                input=msgspec.json.encode(entry) + b"\n", stdout=subprocess.DEVNULL,
+            )  # fmt: skip
+            why = f"exit code {done.returncode}" if done.returncode else ""
+        except subprocess.TimeoutExpired:
+            why = f"it did not end within {NOTIFY_S:g} s"
+        if why:
+            text = f"notify {schedule.notify}: {why}"
+            self._write(schedule, LogEntry(0.0, "", What.PROBLEM, text=text))
+
+    def _clean_up(self, schedule: Schedule) -> None:
+        """Move runs that are too old to the trash, but no baseline."""
+        if schedule.keep_s is None:
+            return
+        oldest = self._clock.time() - schedule.keep_s
+        with closing(Reader(self._book.store)) as reader:
+            old = [
+                one
+                for one in reader.outlines()
+                if schedule.tag in one.tags
+                and BASELINE not in one.tags
+                and one.created_time < oldest
+                and one.status.has_ended
+            ]
+        for one in old:
+            trash_run(self._book.store, one.id, self._clock.time())
