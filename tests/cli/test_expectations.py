@@ -10,7 +10,15 @@ from store.store_support import FIVE_MBIT, measured_run
 from benchctl.run.condition import Relative
 from benchctl.run.planned import Expectation, Settings
 
-TOY = '[flows.main]\nbackend = "toy"\n[run]\nrepeats = {repeats}\n[[expect]]\n{expect}\n'
+TOY = """
+[flows.main]
+backend = "toy"
+[run]
+backoff = "10ms"
+repeats = {repeats}
+[[expect]]
+{expect}
+"""
 MET = 'metric = "throughput_bps"\nat_least = "9kbit"'
 NOT_MET = 'metric = "throughput_bps"\nat_least = "1Mbit"'
 WARNING = f'{NOT_MET}\nseverity = "warning"'
@@ -98,7 +106,9 @@ def test_it_is_written_at_the_end_of_a_run_that_is_watched_or_resumed(benchctl):
 
 
 def test_a_failed_trial_is_an_error_there(benchctl):
-    failing = benchctl.profile('[flows.main]\nbackend = "toy"\nplan = "fail"\n')
+    failing = benchctl.profile(
+        '[flows.main]\nbackend = "toy"\nplan = "fail"\n[run]\nattempts = 1\n'
+    )
     assert benchctl("run", failing, "-q", "--junit", "cases.xml").returncode == 1
     (error,) = ET.parse(benchctl.directory / "cases.xml").getroot().iter("error")
     assert "no luck today" in error.attrib["message"]

@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 
 import pyarrow.parquet
 import pytest
-from cli.conftest import TOY
+from cli.conftest import TOY, Benchctl
 from markdown_it import MarkdownIt
 from PIL import Image
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
@@ -39,14 +39,26 @@ attempts = 1
 OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]|^forged", re.MULTILINE)
 
 
-@pytest.fixture
-def foreign(benchctl):
-    """Benchctl with a tool that says evil things, in a profile of evil names."""
+def set_up(benchctl):
+    """Let a tool say evil things, in a profile of evil names."""
     plugin = benchctl.directory / "toy.py"
     evil = "".join(f"\\\\{byte:03o}" for byte in EVIL.encode())
     plugin.write_text(TOY.read_text().replace("echo no luck today", f"printf '{evil}\\\\n'"))
     benchctl.environment["BENCHCTL_PLUGINS"] = str(plugin)
     benchctl.profile(PROFILE, "foreign\x1b[2J.toml")
+    return benchctl
+
+
+@pytest.fixture
+def foreign(benchctl):
+    return set_up(benchctl)
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory, fork_server):
+    """The same with a run, which no test changes."""
+    benchctl = set_up(Benchctl(tmp_path_factory.mktemp("foreign"), server=fork_server))
+    benchctl("run", "-q", "foreign\x1b[2J.toml")
     return benchctl
 
 
@@ -141,20 +153,18 @@ FILES = {
 
 
 @pytest.mark.parametrize("form", FILES)
-def test_a_file_of_other_forms_is_read_whatever_names_and_tools_say(foreign, form):
-    foreign("run", "-q", "foreign\x1b[2J.toml")
-    path = foreign.directory / f"file.{form}"
+def test_a_file_of_other_forms_is_read_whatever_names_and_tools_say(measured, form):
+    path = measured.directory / f"file.{form}"
     words = ("plot",) if form in ("png", "pdf") else ("export", "--format", form)
-    result = foreign(*words, "-o", path.name)
+    result = measured(*words, "-o", path.name)
     assert result.returncode == 0, result.stderr
     FILES[form](path)
 
 
 @pytest.mark.parametrize("kind", PictureKind)
-def test_a_picture_of_any_kind_is_well_formed_whatever_names_say(foreign, kind):
-    foreign("run", "-q", "foreign\x1b[2J.toml")
-    foreign("plot", "--kind", kind, "-o", "picture.svg")
-    for file in foreign.directory.glob("picture*.svg"):
+def test_a_picture_of_any_kind_is_well_formed_whatever_names_say(measured, kind):
+    measured("plot", "--kind", kind, "-o", f"{kind}.svg")
+    for file in measured.directory.glob(f"{kind}*.svg"):
         text = file.read_bytes().decode()
         assert OBEYED.findall(text) == []
         ElementTree.fromstring(text)
@@ -199,11 +209,10 @@ def test_a_terminal_gets_no_control_characters_but_those_of_the_progress(foreign
         ("--screen", "history"),
     ],
 )
-def test_a_picture_of_a_screen_is_shown_and_well_formed(foreign, screen):
-    foreign("run", "-q", "foreign\x1b[2J.toml")
-    for name in ("picture.svg", "picture.txt"):
-        result = foreign("tui", *screen, "--screenshot", name, "--size", "200x60")
+def test_a_picture_of_a_screen_is_shown_and_well_formed(measured, screen):
+    for name in ("screen.svg", "screen.txt"):
+        result = measured("tui", *screen, "--screenshot", name, "--size", "200x60")
         assert result.returncode == 0, result.stderr
-        text = (foreign.directory / name).read_text()
+        text = (measured.directory / name).read_text()
         assert OBEYED.findall(text) == []
-    ElementTree.fromstring((foreign.directory / "picture.svg").read_text())
+    ElementTree.fromstring((measured.directory / "screen.svg").read_text())
