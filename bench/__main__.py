@@ -13,6 +13,7 @@ NAMES = (
     "plan",
     "store",
     "answers",
+    "schedule",
     "pictures",
     "exchange",
     "packets",

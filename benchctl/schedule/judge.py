@@ -36,42 +36,50 @@ def read_news(reader: Reader, runs: Sequence[Run], entries: Iterable[LogEntry]) 
     """
     reports = [read_report(reader, run) for run in runs[-MOST_RUNS:]]
     told = [*entries]
-    return [*news_of_levels(reports, told), *news_of_failures(reports[-1], told)]
+    tables = [of_tables(one.summary, one.run.vocabulary) for one in reports]
+    news = news_of_levels([one.run for one in reports], tables, told)
+    return [*news, *news_of_failures(reports[-1], told)]
 
 
-def news_of_levels(reports: Sequence[Report], entries: Iterable[LogEntry]) -> Iterator[LogEntry]:
-    """Yield one entry that names all figures whose level changed, if any did."""
-    newest = reports[-1].run
+def news_of_levels(
+    runs: Sequence[Run], tables: Sequence[Sequence[SummaryRow]], entries: Iterable[LogEntry]
+) -> Iterator[LogEntry]:
+    """Yield one entry that names all figures whose level changed, if any did.
+
+    ``tables`` are the figures of each run.
+    """
     told: dict[str, tuple[float, float]] = {}
     for entry in entries:
         if entry.what is What.CHANGE:
             for figure in entry.figures:
                 told[_key(figure)] = (entry.time, figure["after"] - figure["before"])
-    times = [_begun(report.run) for report in reports]
+    times = [_begun(run) for run in runs]
+    by_metric: dict[str, list[list[SummaryRow]]] = {}
+    for place, table in enumerate(tables):
+        for row in table:
+            rows_of = by_metric.setdefault(row.metric, [[] for _ in tables])
+            rows_of[place].append(row)
     found: list[tuple[Trend, ChangePoint]] = []
-    likely: list[tuple[Trend, ChangePoint]] = []
-    for metric in dict.fromkeys(row.metric for report in reports for row in _tables(report)):
-        better = newest.vocabulary.describe(metric).better
-        rows = [[row for row in _tables(one) if row.metric == metric] for one in reports]
+    for metric, rows in by_metric.items():
+        better = runs[-1].vocabulary.describe(metric).better
         found += _news(trends_of(times, rows, better), times, told)
-        likely += _news(trends_of(times, rows, better, each=True), times, told)
+    if not found:
+        return
     # With a change that is certain, others at its time have one cause: all are told of at once.
     begun = {change.run for _, change in found}
     known = {_key(_about(trend.first)) for trend, _ in found}
-    found += [
-        (trend, change)
-        for trend, change in likely
-        if _key(_about(trend.first)) not in known
-        and any(abs(change.run - run) <= MOST_APART for run in begun)
-    ]
-    if figures := [_figure(trend, change, reports) for trend, change in found]:
-        yield LogEntry(
-            0.0, "", What.CHANGE, run=newest.name, figures=tuple(figures), text=_in_words(figures)
-        )
-
-
-def _tables(report: Report) -> list[SummaryRow]:
-    return of_tables(report.summary, report.run.vocabulary)
+    for metric, rows in by_metric.items():
+        better = runs[-1].vocabulary.describe(metric).better
+        found += [
+            (trend, change)
+            for trend, change in _news(trends_of(times, rows, better, each=True), times, told)
+            if _key(_about(trend.first)) not in known
+            and any(abs(change.run - run) <= MOST_APART for run in begun)
+        ]
+    figures = [_figure(trend, change, runs) for trend, change in found]
+    yield LogEntry(
+        0.0, "", What.CHANGE, run=runs[-1].name, figures=tuple(figures), text=_in_words(figures)
+    )
 
 
 def _news(
@@ -109,8 +117,8 @@ def _key(figure: Mapping[str, Any]) -> str:
     return repr((figure["metric"], figure["flow"], figure["direction"], point))
 
 
-def _figure(trend: Trend, change: ChangePoint, reports: Sequence[Report]) -> dict[str, Any]:
-    levels, first = change.levels, reports[change.run].run
+def _figure(trend: Trend, change: ChangePoint, runs: Sequence[Run]) -> dict[str, Any]:
+    levels, first = change.levels, runs[change.run]
     return {
         **_about(trend.first),
         "name": figure_name(trend.first),
