@@ -8,6 +8,7 @@ from itertools import permutations
 
 import msgspec
 import pytest
+from report.mesh_run import mesh_run
 from report.pictured_run import WINDOWS, pictured_run
 from store.store_support import measured_run, new_run
 
@@ -21,14 +22,8 @@ from benchctl.report.report import read_report
 from benchctl.run.planned import (
     LabSettings,
     PlannedChange,
-    PlannedFlow,
-    PlannedRun,
-    PlannedTrial,
-    Settings,
 )
-from benchctl.run.record import Figure
 from benchctl.store.read import Reader
-from benchctl.store.record import Recorder, create_run
 
 KINDS = {
     "time": Wanted(PictureKind.TIME, only={"window": ["5000B", "60000B"]}, columns=40),
@@ -196,30 +191,6 @@ def test_the_kind_is_chosen_by_what_the_run_is(tmp_path):
     pictured_run(tmp_path / "unsampled", values={}, repeats=1, samples=False)
     kinds = [draw(tmp_path / name)[0].kind for name in ("swept", "words", "one", "unsampled")]
     assert kinds == [PictureKind.SWEEP, PictureKind.BARS, PictureKind.TIME, PictureKind.BARS]
-
-
-def mesh_run(store, direction=Direction.SEND):
-    """Write a run of a mesh, in which the pair number n carries n Mbit/s."""
-    hosts = [*permutations("abc", 2)]
-    planned = []
-    for place, (source, to) in enumerate(hosts):
-        flow = PlannedFlow("main", "iperf3", source, to, None, direction, 0.0, {})
-        point = {"pair": f"{source}:{to}"}
-        planned.append(PlannedTrial(place, 1, point, (flow,), {}, 1.0, 9.0))
-    settings = Settings({"pair": tuple(f"{a}:{b}" for a, b in hosts)}, "sequential", ())
-    run_id, _ = create_run(store, PlannedRun("mesh", "A mesh", 7, settings, planned, ""), 1e9)
-    with closing(Recorder(store, run_id)) as recorder:
-        recorder.update_run(status="running", started_time=1e9)
-        for place, (source, to) in enumerate(hosts):
-            flow_id = recorder.add_flow(
-                place + 1, attempt=1, name="main", backend="iperf3", source=source, target=to,
-                direction=direction, status="ok", client=[], server=[], requested={},
-            )  # fmt: skip
-            rate = Figure((place + 1) * 1e6, "tool")
-            recorder.add_figures(flow_id, {(direction.value, "throughput_bps"): rate})
-            recorder.update_trial(place + 1, status="running")
-            recorder.update_trial(place + 1, status="ok", started_time=1e9, finished_time=1e9 + 1)
-        recorder.update_run(status="ok", finished_time=1e9 + 9)
 
 
 @pytest.mark.parametrize("direction", [Direction.SEND, Direction.RECEIVE])

@@ -186,9 +186,10 @@ def plot(
         if other is not None:
             unused = {"--x": x, "--series": series, "--by": by, "--only": only, "--all": every}
             options.reject_beside("a second run", unused)
-            if chosen.kind not in (None, PictureKind.FOREST):
+            if chosen.kind not in (None, PictureKind.FOREST, PictureKind.MATRIX):
                 raise UsageError(f"--kind {kind} shows one run", "name one, or use --kind forest")
-            figure = _difference(reader, name, other, y)
+            of_mesh = chosen.kind is PictureKind.MATRIX
+            figure = _difference(reader, name, other, y, of_mesh=of_mesh)
             if in_terminal:
                 _print([figure])
             else:
@@ -202,9 +203,12 @@ def plot(
                 _write(figures, output, form, style, many=many)
 
 
-def _difference(reader: Reader, a: str, b: str, metrics: Collection[str]) -> Picture:
-    """Return the forest plot of two runs. Raises UsageError and StoreError."""
+def _difference(
+    reader: Reader, a: str, b: str, metrics: Collection[str], *, of_mesh: bool
+) -> Picture:
+    """Return the forest plot of two runs, or the matrix. Raises UsageError and StoreError."""
     from benchctl.errors import nearest
+    from benchctl.report.comparison.changes import change_matrix
     from benchctl.report.comparison.comparison import arranged, compare_reports
     from benchctl.report.comparison.forest import forest
     from benchctl.report.report import read_report
@@ -218,7 +222,9 @@ def _difference(reader: Reader, a: str, b: str, metrics: Collection[str]) -> Pic
             raise UsageError(f"--y: no metric {metric} was measured in both runs", hint)
     shown = arranged(comparisons, first.run, second.run, every=bool(metrics))
     wanted = [one for one in shown if not metrics or one.metric in metrics]
-    return forest(first.run, second.run, wanted)
+    return (
+        change_matrix(first, second, wanted) if of_mesh else forest(first.run, second.run, wanted)
+    )
 
 
 def _time_s(option: str, text: str, default_s: float) -> float:

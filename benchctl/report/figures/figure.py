@@ -161,7 +161,10 @@ class Box(Struct, frozen=True):
 
 
 class HeatCell(Struct, frozen=True):
-    """The value at a column and a row, each counted from 0; None if nothing was measured."""
+    """The value at a column and a row, each counted from 0; None if nothing was measured.
+
+    Of a scale with values on both sides of 0, colours tell the sides apart.
+    """
 
     column: int
     row: int

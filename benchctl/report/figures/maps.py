@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from benchctl.analysis.results import TrialReport
+from benchctl.analysis.runs.compare import Comparison
 from benchctl.analysis.runs.summary import SummaryRow
 from benchctl.metrics import Direction, title_of
 from benchctl.report.figures.axes import named_axis, title_of_axis
@@ -33,19 +34,32 @@ def heat(request: PictureRequest) -> Picture:
 
 def matrix(request: PictureRequest) -> Picture:
     """Return the matrix of a mesh: data go from the host of a row to that of a column."""
-    pairs = {
-        (str(one.trial.point[request.x]), flow.name): (flow.source, flow.to)
-        for one in request.report.trials
-        if request.x in one.trial.point
-        for flow in one.trial.flows
-    }
-    hosts = [*dict.fromkeys(host for pair in pairs.values() for host in pair)]
+    mesh = Mesh(request.report.trials, request.x)
+    rows, names = rows_of(request)[0], (mesh.hosts, mesh.hosts)
+    return _map(request, rows, set(), mesh.pair_of, names, FROM_TO)
 
-    def pair_of(row: SummaryRow) -> Names:
-        source, target = pairs[str(row.point[request.x]), row.flow]
-        return (target, source) if row.direction == Direction.RECEIVE else (source, target)
 
-    return _map(request, rows_of(request)[0], set(), pair_of, (hosts, hosts), ("from", "to"))
+FROM_TO = ("from", "to")
+"""The titles of the rows and the columns of a matrix."""
+
+
+class Mesh:
+    """The pairs of hosts that are the values of an axis; ``hosts`` are in their order."""
+
+    def __init__(self, trials: Iterable[TrialReport], axis: str) -> None:
+        self._axis = axis
+        self._pairs = {
+            (str(one.trial.point[axis]), flow.name): (flow.source, flow.to)
+            for one in trials
+            if axis in one.trial.point
+            for flow in one.trial.flows
+        }
+        self.hosts = [*dict.fromkeys(host for pair in self._pairs.values() for host in pair)]
+
+    def pair_of(self, one: SummaryRow | Comparison) -> Names:
+        """Return from where to where data go."""
+        source, target = self._pairs[str(one.point[self._axis]), one.flow]
+        return (target, source) if one.direction == Direction.RECEIVE else (source, target)
 
 
 def is_mesh(trials: Iterable[TrialReport], axis: str) -> bool:
@@ -53,7 +67,7 @@ def is_mesh(trials: Iterable[TrialReport], axis: str) -> bool:
     pairs = {
         (str(one.trial.point[axis]), (one.trial.flows[0].source, one.trial.flows[0].to))
         for one in trials
-        if axis in one.trial.point
+        if axis in one.trial.point and one.trial.flows
     }
     of_values, of_pairs = (dict(pairs), {pair: value for value, pair in pairs})
     sources, targets = ({pair[end] for pair in of_pairs} for end in (0, 1))

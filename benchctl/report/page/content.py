@@ -11,6 +11,7 @@ from textwrap import dedent
 
 from benchctl.analysis.results import TrialReport
 from benchctl.report.answer import read_answer
+from benchctl.report.comparison.changes import change_matrix, mesh_axis
 from benchctl.report.comparison.comparison import (
     arranged,
     compare_reports,
@@ -28,6 +29,7 @@ from benchctl.report.page.blocks import (
     PageContent,
     PageSection,
     Paragraph,
+    PictureBlock,
     TableBlock,
 )
 from benchctl.report.page.packets import packet_sections
@@ -111,6 +113,9 @@ def _compared(reports: Sequence[Report]) -> PageSection:
         shown = comparison_table(compared[0]) if len(compared) == 1 else side_by_side(compared)
         blocks.append(cut(shown, "benchctl compare --json"))
         blocks.append(Bullets(explanation([one for ones in compared for one in ones])))
+        for other_report, ones in zip(reports[1:], compared, strict=True):
+            if mesh_axis(other_report):
+                blocks.append(PictureBlock(change_matrix(reports[0], other_report, ones)))
     else:
         blocks.append(Paragraph("These runs have no figure in common."))
     return PageSection("Comparison", blocks)

@@ -114,7 +114,7 @@ def _panel(figure: Picture, number: int, panel: Panel, points: int) -> str:
     ends = (top, bottom) if figure.kind is PictureKind.MATRIX else (bottom, top)
     y = _placed(panel.y, *ends)
     last = number == len(figure.panels) - 1
-    parts = [*_frame(figure.x, panel.y, x, y, (top, bottom), last=last)]
+    parts = [*_frame(figure.x, panel, x, y, (top, bottom), last=last)]
     if panel.cells:
         parts += _cells(figure, panel, x, y)
     for line in panel.lines:
@@ -141,12 +141,13 @@ def _events(panel: Panel, x: _Place, top: float, bottom: float) -> Iterator[str]
 
 
 def _frame(
-    x_axis: Axis, y_axis: Axis, x: _Place, y: _Place, span: tuple[float, float], *, last: bool
+    x_axis: Axis, panel: Panel, x: _Place, y: _Place, span: tuple[float, float], *, last: bool
 ) -> Iterator[str]:
-    top, bottom = span
+    y_axis, (top, bottom) = panel.y, span
     for value, text in ticks(y_axis):
         at = y(value)
-        yield f'<path class="grid" d="M{_LEFT} {at:.1f}H{WIDTH - _RIGHT}"/>'
+        if not panel.cells:  # it would cross their values
+            yield f'<path class="grid" d="M{_LEFT} {at:.1f}H{WIDTH - _RIGHT}"/>'
         yield _text(_LEFT - 5, at + 4, text, "end")
     yield f'<path class="axis" d="M{_LEFT} {top}V{bottom}H{WIDTH - _RIGHT}"/>'
     middle = (top + bottom) / 2
@@ -329,8 +330,11 @@ def _cells(figure: Picture, panel: Panel, x: _Place, y: _Place) -> Iterator[str]
             names = (f"{axis.title} {axis.ticks[number].text}" for axis, number in places)
             told = ", ".join([format_value(heat.metric, cell.value), *words[1:]])
             share = (cell.value - low) / (high - low) if high > low else 0.5
+            side = ""
+            if low < 0 < high:  # two colours, each from nothing in the middle
+                side, share = " less" if share < 0.5 else "", abs(2 * share - 1)
             yield _titled(
-                f'<rect class="cell" fill-opacity="{0.08 + 0.6 * share:.2f}"'
+                f'<rect class="cell{side}" fill-opacity="{0.08 + 0.6 * share:.2f}"'
                 f' x="{at - wide / 2:.1f}" y="{height - tall / 2:.1f}"'
                 f' width="{wide:.1f}" height="{tall:.1f}"/>', _named(names, told),
             )  # fmt: skip

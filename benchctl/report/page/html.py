@@ -104,7 +104,7 @@ def _environment(room: _Room) -> Any:
 def caption_of(figure: Picture) -> str:
     """Return what a figure shows, and of which part of the run."""
     panels, x = figure.panels, figure.x.title
-    what = ", ".join(panel.heat.title if panel.heat else panel.y.title for panel in panels)
+    what = ", ".join(panel.heat.label if panel.heat else panel.y.title for panel in panels)
     match figure.kind:
         case PictureKind.TIME | PictureKind.SEQUENCE:
             what += " over time"

@@ -282,10 +282,13 @@ class _Sheet:
         for cell in panel.cells:
             if cell.value is not None:
                 values[cell.row][cell.column] = cell.value / factor
+        both_sides = heat.low < 0 < heat.high
         drawn = axes.pcolormesh(
             [column - 0.5 for column in range(columns + 1)],
-            [row - 0.5 for row in range(rows + 1)], values, cmap="cividis",
+            [row - 0.5 for row in range(rows + 1)], values,
             edgecolors="white", linewidth=0.0 if crowded else 0.5,
+            cmap="PuOr" if both_sides else "cividis",
+            vmin=heat.low / factor, vmax=heat.high / factor,
         )  # fmt: skip
         axes.grid(visible=False)
         span = heat.high - heat.low
@@ -295,12 +298,14 @@ class _Sheet:
                 continue  # its colour says it
             share = 0.0 if cell.value is None or not span else (cell.value - heat.low) / span
             missing = cell.value is None
+            # The middle is light where there are two sides, the upper end where there is one.
+            light = abs(share - 0.5) < 0.35 if both_sides else share > 0.55
             value = "" if crowded else f"{cell.text} "
             text = "-" if missing else cell.text if cell.valid else f"{value}!"
             axes.text(
                 cell.column, cell.row, text, ha="center", va="center",
                 fontsize="xx-small" if small else "small",
-                color="black" if missing or share > 0.55 else "white",
+                color="black" if missing or light else "white",
             )  # fmt: skip
         named = labels.spread_out(panel.y.ticks, labels.MOST_ROWS)
         axes.set_yticks([tick.value for tick in named],
