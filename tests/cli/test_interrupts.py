@@ -31,7 +31,7 @@ def pid_of_the_probe(benchctl):
     return int(wait_until(lambda: file.exists() and file.read_text()))
 
 
-@pytest.mark.parametrize("times", [1, 2, 3])
+@pytest.mark.parametrize("times", [1, 3])
 @pytest.mark.parametrize("command", ["plan", "run", "doctor"])
 def test_ctrl_c_ends_a_command_that_plans_with_one_line(benchctl, command, times):
     toy = benchctl.directory / "toy.py"

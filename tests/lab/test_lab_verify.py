@@ -16,7 +16,7 @@ from benchctl.lab.verify import verify as verify_module
 from benchctl.lab.verify.judgement import Promise, PromiseVerdict, judge_rate, look_at
 from benchctl.lab.verify.verify import Together, fail_on_a_path, together, verify
 
-pytestmark = pytest.mark.netns
+pytestmark = [pytest.mark.netns, pytest.mark.once]
 
 TEXT = """
 [hosts]

@@ -239,6 +239,7 @@ def pings(host, address, *flags):
 
 
 @pytest.mark.netns
+@pytest.mark.once
 @pytest.mark.parametrize("protocol", ["twamp-light", "stamp"])
 @pytest.mark.parametrize("other", ["itself", "ours", "another's"])
 def test_forged_packets_end_at_the_reflector_that_they_made_answer(hosts, protocol, other):

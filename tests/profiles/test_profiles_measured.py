@@ -292,7 +292,7 @@ def test_an_ordinary_user_measures_in_a_lab():
 def test_the_search_finds_the_bottleneck_of_a_path_in_a_few_tries(measure):
     run = measure(
         "portfolio/a1-rate-search", "--only", "path=h1-h9",
-        "--set", "search.rate=10Mbit..40Mbit", "--set", "search.precision=5%",
+        "--set", "search.rate=10Mbit..40Mbit", "--set", "search.precision=10%",
         "--set", "duration=1s", "--set", "lab.verify=false", "--set", "search.most=40",
     )  # fmt: skip
     (found,) = run.document["searches"]
@@ -303,7 +303,7 @@ def test_the_search_finds_the_bottleneck_of_a_path_in_a_few_tries(measure):
     assert 10e6 <= found["passing_bps"] < 1.08 * 19.44e6
     # Where an emulator was late, a try decides little, and is made once more.
     sure = [trial for trial in run.trials if all(link["kept"] for link in trial["links"])]
-    assert len(sure) <= 13
+    assert len(sure) <= 11
     assert found["why"].startswith("loss ")
 
 
@@ -358,8 +358,8 @@ backend = "simpleperf"
 streams = 4
 window = "64K"
 congestion_control = "cubic"
-omit = "2s"
-duration = "4s"
+omit = "1s"
+duration = "3s"
 interval = "100ms"
 probe = "100ms"
 [axes]
@@ -372,7 +372,7 @@ def test_responsiveness_beside_a_known_queue_is_that_of_theory(measure, tmp_path
     # a round trip takes 4 W / rate, of which 20 ms are the path and the rest is queue.
     (tmp_path / "access.toml").write_bytes((LABS / "access.toml").read_bytes())
     (tmp_path / "queue.toml").write_text(STANDING_QUEUE)
-    queue = ("--set", "lab.links.access.queue=400")
+    queue = ("--set", "lab.links.access.queue=400", "--set", "lab.verify=false")
     for trial in measure(tmp_path / "queue.toml", *queue).trials:
         (flow,) = trial["flows"]
         window_bytes = flow["metrics"]["peer_window_bytes"]["mean"]

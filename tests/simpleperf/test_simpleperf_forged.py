@@ -13,7 +13,7 @@ from simpleperf.simpleperf_hosts import two_hosts
 
 from benchctl_simpleperf.simpleperf.protocol.settings import MeasurementSettings
 
-pytestmark = pytest.mark.netns
+pytestmark = [pytest.mark.netns, pytest.mark.once]
 
 ATTACKER, VICTIM = "10.77.0.2", "10.77.0.66"
 ASKED = MeasurementSettings(

@@ -21,7 +21,7 @@ from benchctl.lab.topology.topology import build_topology
 from benchctl.toml.source import parse_toml
 from benchctl_simpleperf.simpleperf.measuring.datagrams import SECOND_0
 
-pytestmark = pytest.mark.netns
+pytestmark = [pytest.mark.netns, pytest.mark.once]
 
 PAGE = Path(__file__).parents[2] / "docs" / "simpleperf-protocol.md"
 

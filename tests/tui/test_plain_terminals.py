@@ -40,10 +40,9 @@ def lacking(text, glyphs):
 
 
 @few_characters
-@pytest.mark.parametrize("size", [(80, 24), (120, 40)], ids=lambda size: f"{size[0]}x{size[1]}")
 @every_page
 def test_every_screen_its_help_and_the_palette_have_the_characters_of_the_terminal(
-    page, size, glyphs, drawn_with
+    page, glyphs, drawn_with
 ):
     drawn_with(glyphs)
 
@@ -52,7 +51,7 @@ def test_every_screen_its_help_and_the_palette_have_the_characters_of_the_termin
         for keys in (["question_mark"], ["escape", "ctrl+p"]):
             assert not lacking(await press(pilot, *keys), glyphs)
 
-    drive(STORE, page(), script, size=size, clock=Clock(NOW))
+    drive(STORE, page(), script, clock=Clock(NOW))
 
 
 WINDOWS = {
