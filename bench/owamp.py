@@ -65,6 +65,7 @@ SESSIONS = 100
 SESSION_RATE = 100
 SESSION_S = 10
 HALF_OPEN = 5000
+FLOOD_PPS, FLOODED_S, FLOODS = 20_000, 6, 9
 MEMORY_MB = 150.0
 TIMEOUT_NS = 2_000_000_000
 
@@ -87,6 +88,7 @@ def main() -> None:
     _beside_owping()
     _many_sessions()
     _half_open()
+    _flood()
 
 
 def _lab() -> None:
@@ -377,14 +379,55 @@ def _half_open() -> None:
     table.row("the server's peak memory", peak_mb, MEMORY_MB, "MB")
 
 
+def _flood() -> None:
+    """One source sends small packets while another measures."""
+    table.head(f"owamp: a reflector, while another source sends {FLOOD_PPS:,} packets a second")
+    if os.geteuid() == 0:
+        _flooded("with a receive buffer of 16 MiB", ())
+        _flooded("without privileges", ("setpriv", "--bounding-set=-all"))
+    else:
+        _flooded("without privileges", ())
+
+
+def _flooded(what: str, bare: Sequence[str]) -> None:
+    lost, sent = 0, 0
+    for _ in range(FLOODS):
+        with _server(*bare, "--max-sessions", "8", reflects=True) as (_, port):
+            flood = threading.Thread(target=_send_flood, args=(port,))
+            flood.start()
+            command = [*TOOL, "ping", "127.0.0.1", "-p", str(port), "--protocol", "stamp"]
+            command += ["-c", "500", "-i", "0.01", "-L", "1", "--json"]
+            done = subprocess.run(command, capture_output=True, text=True, check=True)
+            flood.join()
+        end = next(one for one in map(json.loads, done.stdout.splitlines())
+                   if one["event"] == "end")  # fmt: skip
+        lost, sent = lost + end["lost"], sent + end["sent"]
+    table.row(f"{what}: of {sent} probes in {FLOODS} runs lost", lost, 0, "")
+
+
+def _send_flood(port: int) -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        sock.bind(("127.0.0.2", 0))
+        sock.connect(("127.0.0.1", port))
+        begun, sent = time.monotonic(), 0
+        while (passed := time.monotonic() - begun) < FLOODED_S:
+            for _ in range(int(passed * FLOOD_PPS) - sent):
+                sock.send(bytes(44))
+                sent += 1
+            time.sleep(0.0005)
+
+
 # --- programs -------------------------------------------------------------------------------
 
 
 @contextmanager
-def _server(*words: str, bind: str = "127.0.0.1") -> Iterator[tuple[subprocess.Popen[str], int]]:
+def _server(
+    *words: str, bind: str = "127.0.0.1", reflects: bool = False
+) -> Iterator[tuple[subprocess.Popen[str], int]]:
     """Start a server; words before the first flag are what starts it elsewhere."""
     at = next((i for i, word in enumerate(words) if word.startswith("--max")), len(words))
-    command = [*words[:at], *TOOL, "serve", "-b", bind, "-p", "0", *words[at:]]
+    kind = ("--protocol", "stamp") if reflects else ()
+    command = [*words[:at], *TOOL, "serve", *kind, "-b", bind, "-p", "0", *words[at:]]
     # What starts it in a lab passes no signals on, so its group gets them.
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, text=True, start_new_session=True

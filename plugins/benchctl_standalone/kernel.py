@@ -38,6 +38,8 @@ class Kernel:
     BIND_DEVICE: int | None = _on_linux(25)
     PACING_RATE: int | None = _on_linux(47)
     RECEIVE_BUFFER_FORCE: int | None = _on_linux(33)
+    ATTACH_FILTER: int | None = _on_linux(26)
+    DETACH_FILTER: int | None = _on_linux(27)
     MEMINFO: int | None = _on_linux(55)
     TIMESTAMP_NS: int | None = _on_linux(35)
     TIMESTAMPING: int | None = _on_linux(37)

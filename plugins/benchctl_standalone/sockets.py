@@ -1,16 +1,20 @@
-"""Opens TCP sockets, and explains in plain words if one cannot be opened."""
+"""Opens TCP sockets, and explains in plain words if one cannot be opened; drops of UDP sockets."""
 
 from __future__ import annotations
 
 import errno
 import resource
 import socket
+import struct
 from typing import Any, Callable, NamedTuple
 
 from .errors import Problem, describe_os_error
 from .kernel import Kernel
 
 _BACKLOG = 1024
+# struct of SO_MEMINFO (linux/sock_diag.h): the last member counts dropped packets.
+_MEMINFO = struct.Struct("@9I")
+_DROPS = 8
 
 Prepare = Callable[[socket.socket], None]
 
@@ -143,3 +147,11 @@ def allow_files(count: int) -> int:
     allowed = count if hard == resource.RLIM_INFINITY else min(count, hard)
     resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
     return allowed
+
+
+def dropped_packets(sock: socket.socket) -> int | None:
+    """Return how many packets the kernel dropped at a UDP socket; None where it does not say."""
+    if Kernel.MEMINFO is None:
+        return None
+    memory = sock.getsockopt(socket.SOL_SOCKET, Kernel.MEMINFO, _MEMINFO.size)
+    return int(_MEMINFO.unpack(memory)[_DROPS])

@@ -4,7 +4,7 @@ import errno
 import os
 import socket
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import pytest
 from owamp.owamp_harness import MILLISECOND, UNSYNCHRONIZED, sending
@@ -16,6 +16,7 @@ from benchctl_owamp.simpleowamp.measuring.clock import SECOND_NS, Clock
 from benchctl_owamp.simpleowamp.measuring.endpoint import (
     PACKET_LIMIT,
     at_port,
+    drop_hosts,
     open_endpoint,
     receive,
     stamp_transmissions,
@@ -308,3 +309,37 @@ def test_a_range_of_ports_is_kept_and_its_end_is_reported(port):
         assert taken.getsockname()[1] == port
         with pytest.raises(Exception, match="no UDP port"):
             open_endpoint(("127.0.0.1", 0), ports)
+
+
+@LINUX
+@pytest.mark.parametrize(
+    ("here", "dropped", "others"),
+    [
+        ("127.0.0.1", ["127.0.0.2", "127.0.0.9"], ["127.0.0.3", "127.0.1.2"]),
+        ("::1", ["::2"], []),  # of its /64, as all of this machine are
+    ],
+)
+def test_the_kernel_drops_what_comes_from_some_hosts(here, dropped, others):
+    with open_endpoint((here, 0)) as sock:
+        senders = {host: open_endpoint((host, 0)) for host in [here, *dropped[:1], *others]
+                   if ":" not in host or host == here}  # fmt: skip
+        buffer = memoryview(bytearray(100))
+
+        def arrived():
+            for host, sender in senders.items():
+                sender.sendto(host.encode(), sock.getsockname())
+            found = []
+            with suppress(BlockingIOError):
+                while True:
+                    found.append(receive(sock, buffer).data.decode())
+            return found
+
+        everyone = [*senders]
+        assert arrived() == everyone
+        drop_hosts(sock, dropped)
+        lost = {here} if ":" in here else {dropped[0]}
+        assert arrived() == [host for host in everyone if host not in lost]
+        drop_hosts(sock, [])
+        assert arrived() == everyone
+        for sender in senders.values():
+            sender.close()

@@ -168,6 +168,39 @@ def test_what_a_client_sends_beyond_its_rate_of_packets_is_not_even_read(form, m
     assert answered(SOURCE, [probe] * 20) == 5
 
 
+def test_a_host_that_floods_is_shut_out_for_a_second(form):
+    monotonic = Monotonic()
+    reflector = reflector_of(form, monotonic, client_rate_pps=20)
+
+    def send(source, count):
+        for _ in range(count):
+            reflector.answer(b"no probe", source, NOON_NS, 255)
+        return reflector.shut_out()
+
+    assert send(("192.0.2.8", 9), 25) == ()
+    assert send(SOURCE, 25) == ()
+    assert send((SOURCE[0], 9), 1) == (SOURCE[0],)  # all ports are one client
+    monotonic.ns += SECOND_NS - 1
+    assert reflector.shut_out() == (SOURCE[0],)
+    monotonic.ns += 1
+    assert send(SOURCE, 25) == ()
+    assert send(SOURCE, 1) == (SOURCE[0],)
+    monotonic.ns += SECOND_NS - 1
+    reflector.keep_out()
+    monotonic.ns += SECOND_NS - 1
+    assert reflector.shut_out() == (SOURCE[0],)
+    monotonic.ns += 1
+    assert reflector.shut_out() == ()
+
+
+def test_more_hosts_than_a_filter_holds_are_not_shut_out(form):
+    reflector = reflector_of(form, client_rate_pps=1)
+    for host in range(100):
+        for _ in range(5):
+            reflector.answer(b"no probe", (f"192.0.2.{host}", 9), NOON_NS, 255)
+    assert len(reflector.shut_out()) == 64
+
+
 def test_all_clients_together_have_a_rate(form):
     [probe] = probes(form, 1)
     reflector = reflector_of(form, rate_bps=20 * bits(probe))

@@ -11,6 +11,9 @@ from benchctl_standalone.addresses import allows, origin_of
 from .quota import HEADERS_BYTES, Limits
 
 _SECOND_NS = 1_000_000_000
+# What a client sends beyond its rate, as a share of that, when it is a flood. One that measures a
+# little too much loses single packets; until a flood is known, it fills the socket's buffer.
+_FLOOD = 0.25
 
 
 class _Allowance:
@@ -35,10 +38,23 @@ class ClientAllowance:
         self._packets = _Allowance(limits.client_rate_pps)
         self._bits = _Allowance(limits.client_rate_bps)
         self._together = together
+        self._most_beyond = limits.client_rate_pps * _FLOOD
+        self._beyond = 0
+        self._counted_ns = 0
 
     def reads_packet(self, now_ns: int) -> bool:
         """Whether a packet that has arrived may be looked at, whatever it is."""
-        return self._packets.takes(1, now_ns)
+        if self._packets.takes(1, now_ns):
+            return True
+        if now_ns - self._counted_ns >= _SECOND_NS:
+            self._counted_ns, self._beyond = now_ns, 0
+        self._beyond += 1
+        return False
+
+    @property
+    def is_flooding(self) -> bool:
+        """Whether it sent so much more than it may in a second, when it last sent too much."""
+        return self._beyond > self._most_beyond
 
     def answers_packet(self, payload_bytes: int, now_ns: int) -> bool:
         """Whether a packet of so many octets of UDP payload may be answered."""

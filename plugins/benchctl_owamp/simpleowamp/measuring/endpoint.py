@@ -10,6 +10,7 @@ import random
 import socket
 import struct
 import time
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -32,6 +33,12 @@ _TRANSMIT_STAMPS = 1 << 1 | 1 << 4 | 1 << 7 | 1 << 11
 # errors have another origin.
 _EXTENDED_ERROR = struct.Struct("@IBBBBII")
 _FROM_TIMESTAMPING = 4
+# linux/filter.h: a program for packets, whose loads count from the IP header with this offset.
+_INSTRUCTION = struct.Struct("@HBBI")
+_PROGRAM = struct.Struct("@HP")
+_LOAD_WORD, _JUMP_EQUAL, _RETURN = 0x20, 0x15, 0x06
+_NETWORK_HEADER = 0xFFF00000
+_SOURCE_AT = {socket.AF_INET: 12, socket.AF_INET6: 8}
 _RECEIVED_ERROR = {(socket.IPPROTO_IP, 11), (socket.IPPROTO_IPV6, 25)}
 
 
@@ -134,6 +141,40 @@ def note_destinations(sock: socket.socket) -> None:
         sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_RECVPKTINFO, 1)
     elif Kernel.PACKET_INFO is not None:
         sock.setsockopt(socket.IPPROTO_IP, Kernel.PACKET_INFO, 1)
+
+
+def drop_hosts(sock: socket.socket, hosts: Iterable[str]) -> None:
+    """Let the kernel drop all that comes from these hosts, and nothing else any longer.
+
+    Of IPv6 the whole /64 of each, but of a link-local host. Raises OSError. No effect where the
+    system has no filters.
+    """
+    if Kernel.ATTACH_FILTER is None or Kernel.DETACH_FILTER is None:
+        return
+    program = b"".join(_of_host(sock.family, host) for host in hosts)
+    if not program:
+        sock.setsockopt(socket.SOL_SOCKET, Kernel.DETACH_FILTER, 0)
+        return
+    import ctypes  # Only imported in a flood.
+
+    program += _INSTRUCTION.pack(_RETURN, 0, 0, 0xFFFFFFFF)
+    kept = ctypes.create_string_buffer(program)
+    packed = _PROGRAM.pack(len(program) // _INSTRUCTION.size, ctypes.addressof(kept))
+    sock.setsockopt(socket.SOL_SOCKET, Kernel.ATTACH_FILTER, packed)
+
+
+def _of_host(family: int, host: str) -> bytes:
+    """Return the instructions that drop the packets of one host, and go on with all others."""
+    octets = socket.inet_pton(family, host.partition("%")[0])
+    if family == socket.AF_INET6 and not host.startswith("fe80:"):
+        octets = octets[:8]
+    at, words = _SOURCE_AT[socket.AddressFamily(family)], len(octets) // 4
+    code = b""
+    for number in range(words):
+        (word,) = struct.unpack_from("!I", octets, 4 * number)
+        code += _INSTRUCTION.pack(_LOAD_WORD, 0, 0, _NETWORK_HEADER + at + 4 * number)
+        code += _INSTRUCTION.pack(_JUMP_EQUAL, 0, 2 * (words - 1 - number) + 1, word)
+    return code + _INSTRUCTION.pack(_RETURN, 0, 0, 0)
 
 
 def answer(sock: socket.socket, arrival: Arrival, data: bytes) -> None:

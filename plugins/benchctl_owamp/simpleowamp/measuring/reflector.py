@@ -26,6 +26,10 @@ _SESSIONS = 10_000
 # Latest answers that are remembered: as many as one core sends in 3 s, so that no path holds more
 # of them. They take 6 MB.
 _ANSWERS = 1 << 15
+# Hosts that are shut out at a time: a filter of more takes the kernel longer for each packet.
+_SHUT_OUT = 64
+# For so long after the last sign of a flood.
+_SHUT_OUT_NS = _SECOND_NS
 # The TTL of an answer where the kernel does not say it (RFC 5357, section 4.2.1).
 _TTL_UNKNOWN = 255
 
@@ -66,6 +70,8 @@ class Reflector:
         self._order: deque[tuple[_Session, int, int]] = deque()
         self._sent: set[tuple[_Session, int, int]] = set()
         """The latest answers: their sessions, numbers and times."""
+        self._shut_out: dict[str, int] = {}
+        """Hosts that flood this port, and until when nothing of them is read."""
         self.answered = 0
         self.ignored = 0
         """Packets that were no probes, came from elsewhere, or were beyond the limits."""
@@ -82,6 +88,8 @@ class Reflector:
         # Before anything else: what is beyond it takes no time from others.
         if session is None or not session.allowance.reads_packet(now_ns):
             self.ignored += 1
+            if session is not None:
+                self._judge(session, source, now_ns)
             return None
         probe = self._probe(packet, session)
         if probe is None:
@@ -112,6 +120,28 @@ class Reflector:
         if self._peer is None:
             self._remember(session, seq, time)
         return complete(time)
+
+    def _judge(self, session: _Session, source: Any, now_ns: int) -> None:
+        """Shut out a host that floods this port."""
+        if session.allowance.is_flooding and len(self._shut_out) < _SHUT_OUT:
+            self._shut_out[source[0]] = now_ns + _SHUT_OUT_NS
+
+    def shut_out(self) -> tuple[str, ...]:
+        """Return the hosts of which nothing should be read now: to read it takes time from others.
+
+        What a client sends a quarter faster than it may is a flood.
+        """
+        if not self._shut_out:
+            return ()
+        now_ns = self._allowances.now_ns()
+        for host in [host for host, until in self._shut_out.items() if until <= now_ns]:
+            del self._shut_out[host]
+        return tuple(self._shut_out)
+
+    def keep_out(self) -> None:
+        """Let in none of them yet: the flood goes on, as the kernel's count of drops shows."""
+        now_ns = self._allowances.now_ns()
+        self._shut_out = dict.fromkeys(self._shut_out, now_ns + _SHUT_OUT_NS)
 
     def _say_short(self, packet_bytes: int) -> None:
         """Say once why such probes get no answer: it would be longer than they are."""

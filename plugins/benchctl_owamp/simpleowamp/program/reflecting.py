@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import socket
 import time
@@ -12,12 +13,20 @@ from typing import Any, Callable
 from benchctl_standalone.addresses import same_host
 from benchctl_standalone.errors import Problem
 from benchctl_standalone.hub import Hub, HubConnection
+from benchctl_standalone.sockets import dropped_packets
 from benchctl_standalone.waker import Waker
 
 from ..measuring.allowance import Allowances
 from ..measuring.channel import Channel
 from ..measuring.clock import Clock
-from ..measuring.endpoint import answer, at_port, note_destinations, open_endpoint, receive
+from ..measuring.endpoint import (
+    answer,
+    at_port,
+    drop_hosts,
+    note_destinations,
+    open_endpoint,
+    receive,
+)
 from ..measuring.quota import Claim, Limits
 from ..measuring.reflector import IDLE_S, Reflector
 from ..protocol.messages import Accept, make_sid
@@ -30,6 +39,8 @@ from .sessions import ANY_HOST, Requester, Sessions, Stage
 
 # Probes that are answered before other events are handled.
 _TAKEN_A_STEP = 64
+# How often it is looked whether a flood goes on.
+_LOOK_S = 0.25
 # A client may choose no lower port: other services have theirs there.
 _FREE_PORTS = 1024
 
@@ -54,6 +65,51 @@ class ReflectorPort(HubConnection):
 
     def on_broken(self) -> None:
         pass  # One sender's port is closed; others go on.
+
+
+class OpenPort(ReflectorPort):
+    """A port on which whoever sends probes is answered; who floods it is shut out for a while."""
+
+    def __init__(
+        self, sock: socket.socket, reflector: Reflector, clock: Clock, most_pps: float
+    ) -> None:
+        """``most_pps`` is what one client may send."""
+        super().__init__(sock, reflector, clock)
+        self._most_pps = most_pps
+        self._hosts: tuple[str, ...] = ()
+        self._looked_s = 0.0
+        self._drops = 0
+
+    def on_readable(self, buffer: memoryview) -> None:
+        try:
+            super().on_readable(buffer)
+        finally:
+            self._shut_out()
+
+    def on_deadline(self) -> None:
+        self._shut_out()
+
+    def _shut_out(self) -> None:
+        """Let the kernel drop what the reflector would not answer, as long as it comes."""
+        if self._hosts and self._goes_on():
+            self.reflector.keep_out()
+        is_ipv6 = self.sock.family == socket.AF_INET6
+        hosts = tuple(host for host in self.reflector.shut_out() if (":" in host) is is_ipv6)
+        if hosts != self._hosts:
+            with suppress(OSError):  # Without a filter, it is only counted.
+                drop_hosts(self.sock, hosts)
+            self._hosts = hosts
+        self.deadline_s = time.monotonic() + _LOOK_S if hosts else math.inf
+
+    def _goes_on(self) -> bool:
+        """Whether more than one client may send was dropped since the last look."""
+        now_s = time.monotonic()
+        if (since_s := now_s - self._looked_s) < _LOOK_S:
+            return False
+        drops = dropped_packets(self.sock) or 0
+        came = (drops - self._drops) % (1 << 32)
+        self._looked_s, self._drops = now_s, drops
+        return came > self._most_pps * since_s
 
 
 class TwoWaySession(ReflectorPort):
@@ -214,7 +270,7 @@ def run_reflector(
     reflector = Reflector(form, clock, Allowances(limits), warn=warn)
     for sock in socks:
         note_destinations(sock)
-        hub.add(ReflectorPort(sock, reflector, clock))
+        hub.add(OpenPort(sock, reflector, clock, limits.client_rate_pps))
     while not waker.interrupted:
-        hub.step(busy=False)
+        hub.step(busy=any(peer.deadline_s < math.inf for peer in hub.peers))
     hub.close()

@@ -19,6 +19,7 @@ from typing import Any
 from benchctl_standalone.histogram import Histogram
 from benchctl_standalone.kernel import Kernel
 from benchctl_standalone.priority import sharpen_timers
+from benchctl_standalone.sockets import dropped_packets
 
 from ..protocol.intervals import SECOND_NS
 from ..protocol.settings import MeasurementSettings
@@ -49,9 +50,6 @@ _BUFFER_BYTES = 1 << 16
 _ANCILLARY_BYTES = 128
 _TIMESPEC = struct.Struct("@ll")
 _INT = struct.Struct("@i")
-# struct of SO_MEMINFO (linux/sock_diag.h): the last member counts dropped packets.
-_MEMINFO = struct.Struct("@9I")
-_MEMINFO_DROPS = 8
 # Rejections of a train: a device without checksum offload, a datagram above the path's MTU.
 _NO_TRAIN = (errno.EINVAL, errno.EIO, errno.EMSGSIZE, errno.EOPNOTSUPP)
 
@@ -340,9 +338,8 @@ class UdpReceiver(Stream):
     def reading(self) -> Reading:
         arrivals, counts = self._reception.current, dict(self._reception.counts)
         counts["bytes_received"] = counts["packets_received"] * self._length
-        if Kernel.MEMINFO is not None:
-            memory = self._sock.getsockopt(socket.SOL_SOCKET, Kernel.MEMINFO, _MEMINFO.size)
-            counts["receiver_drops"] = _MEMINFO.unpack(memory)[_MEMINFO_DROPS]
+        if (drops := dropped_packets(self._sock)) is not None:
+            counts["receiver_drops"] = drops
         values = _jitter(arrivals)
         interval, arrivals.transits = arrivals.transits, Histogram()
         values.update(_variation(interval))
