@@ -8,12 +8,14 @@ runner closes; no other clean-up is needed.
 
 from __future__ import annotations
 
+import errno
 import os
 import resource
 import signal
 import sys
 import traceback
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
@@ -164,7 +166,10 @@ class Keeper:
     def _start_emulator(self, link: Link, devices: Ends, direction: int, of: int) -> None:
         ours, theirs = Pipe()
         enter_network(self._namespaces.emulator)
-        pid = os.fork()
+        try:
+            pid = os.fork()
+        except OSError as error:
+            raise BuildError(_no_more_processes(error, len(self._emulators), of)) from None
         if not pid:
             # Of hundreds of emulators, each would have the descriptors of those before it.
             os.dup2(theirs.fileno(), _CONTROL)
@@ -216,6 +221,21 @@ def _allow_files(needed: int) -> None:
             " smaller, or raise the limit"
         )
     resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
+
+
+def _no_more_processes(error: OSError, started: int, needed: int) -> str:
+    """Return which limit a system met that starts no more processes (fork(2))."""
+    said = f"it needs {needed:,} processes for its links, and the system starts no more than"
+    if error.errno == errno.ENOMEM:
+        return f"{said} {started:,}: the memory is used up: make the lab smaller"
+    most, _ = resource.getrlimit(resource.RLIMIT_NPROC)
+    limits = [] if most == resource.RLIM_INFINITY else [f"{most:,} of this user (ulimit -u)"]
+    with suppress(OSError, ValueError):
+        group = Path("/proc/self/cgroup").read_text().rpartition("::")[2].strip()
+        most = int(Path(f"/sys/fs/cgroup{group}/pids.max").read_text())
+        limits.append(f"{most:,} of this control group (pids.max)")
+    limits.append(f"{Path('/proc/sys/kernel/pid_max').read_text().strip()} in all")
+    return f"{said} {started:,}. Limits are {', '.join(limits)}: make the lab smaller"
 
 
 def _end_with(work: Callable[[], None]) -> NoReturn:

@@ -1,6 +1,7 @@
 """A lab that cannot be built, that falls, or whose commands are killed: each is told, and ends."""
 
 import ctypes
+import errno
 import os
 import resource
 import signal
@@ -15,7 +16,7 @@ from waiting import wait_until
 from benchctl.errors import LabError, LabKilledError
 from benchctl.lab.build.devices import BuildError
 from benchctl.lab.capability import Launcher, remedy
-from benchctl.lab.keeper import _allow_files
+from benchctl.lab.keeper import _allow_files, _no_more_processes
 from benchctl.lab.lab import Lab, _KeeperProcess
 from benchctl.lab.topology.model import Emulator
 
@@ -149,3 +150,13 @@ def test_a_lab_that_needs_more_files_than_there_may_be_says_how_many():
     with pytest.raises(BuildError, match=said):
         _allow_files(hard + 1)
     assert resource.getrlimit(resource.RLIMIT_NOFILE) == (soft, hard)
+
+
+def test_a_system_that_starts_no_more_processes_names_the_limit_it_met():
+    soft, _ = resource.getrlimit(resource.RLIMIT_NPROC)
+    full = _no_more_processes(OSError(errno.EAGAIN, ""), 300, 400)
+    assert "needs 400 processes for its links, and the system starts no more than 300" in full
+    assert "in all" in full
+    assert f"{soft:,} of this user (ulimit -u)" in full or soft == resource.RLIM_INFINITY
+    used_up = _no_more_processes(OSError(errno.ENOMEM, ""), 300, 400)
+    assert used_up.endswith("no more than 300: the memory is used up: make the lab smaller")
