@@ -23,6 +23,8 @@ from benchctl.units import format_count, format_value
 
 # A schedule of six hours has them in a month. Older runs say little about what is usual now.
 MOST_RUNS = 120
+# The chance of a false change after a run. A schedule of six hours has 28 in a week.
+ERROR = 0.002
 # Runs between the beginnings of one change in several figures, which noise moves.
 MOST_APART = 2
 # Named in a sentence; all are in its figures.
@@ -62,7 +64,7 @@ def news_of_levels(
     found: list[tuple[Trend, ChangePoint]] = []
     for metric, rows in by_metric.items():
         better = runs[-1].vocabulary.describe(metric).better
-        found += _news(trends_of(times, rows, better), times, told)
+        found += _news(trends_of(times, rows, better, error=ERROR), times, told)
     if not found:
         return
     # With a change that is certain, others at its time have one cause: all are told of at once.
@@ -72,7 +74,7 @@ def news_of_levels(
         better = runs[-1].vocabulary.describe(metric).better
         found += [
             (trend, change)
-            for trend, change in _news(trends_of(times, rows, better, each=True), times, told)
+            for trend, change in _news(trends_of(times, rows, better, error=None), times, told)
             if _key(_about(trend.first)) not in known
             and any(abs(change.run - run) <= MOST_APART for run in begun)
         ]

@@ -23,6 +23,9 @@ FAR = 2.5
 # Consecutive outliers on one side that are a new level. With 5 % of trials disturbed, in one of
 # 160,000 places so many are disturbed in a row.
 LEAST_LEVEL = 4
+# If they are as far away as outliers of this series usually are, all of them may be such.
+LEAST_USUAL = 6
+LEAST_OUTLIERS = 3
 # The median of the absolute value of a standard normal.
 MEDIAN_DEVIATION = 0.6745
 
@@ -63,7 +66,7 @@ def without_outliers(values: Sequence[float]) -> list[float]:
     """Return values of which those far from the level around them are put on it.
 
     Where at least `LEAST_LEVEL` such values follow each other on one side, they are a level of
-    their own. Unchanged if half of the values are equal to the level around them.
+    their own; `LEAST_USUAL` where they are as far away as single ones usually are. Unchanged if half of the values are equal to the level around them.
     """
     levels = [median(values[max(0, at - NEAR) : at + NEAR + 1]) for at in range(len(values))]
     apart = [one - level for one, level in zip(values, levels, strict=True)]
@@ -72,14 +75,35 @@ def without_outliers(values: Sequence[float]) -> list[float]:
         return [*values]
     sides = [(one > limit) - (one < -limit) for one in apart]
     calm = [*values]
-    for side, group in groupby(enumerate(sides), key=itemgetter(1)):
-        places = [at for at, _ in group]
-        if not side:
-            continue
-        level = median(values[at] for at in places) if len(places) >= LEAST_LEVEL else None
+    groups = [
+        (side, [at for at, _ in group])
+        for side, group in groupby(enumerate(sides), key=itemgetter(1))
+        if side
+    ]
+    usual = {side: _usual_apart(side, groups, apart) for side in (-1, 1)}
+    for side, places in groups:
+        level = None
+        size = median(apart[at] for at in places)
+        far = usual[side]
+        is_usual = far is not None and abs(size - far) <= limit
+        if len(places) >= (LEAST_USUAL if is_usual else LEAST_LEVEL):
+            level = median(values[at] for at in places)
         for at in places:
             if level is None:
                 calm[at] = levels[at]
             elif abs(values[at] - level) > limit:
                 calm[at] = level
     return calm
+
+
+def _usual_apart(
+    wanted: int, groups: Sequence[tuple[int, Sequence[int]]], apart: Sequence[float]
+) -> float | None:
+    """Return how far from the level outliers on one side usually are; None of few of them."""
+    single = [
+        apart[at]
+        for side, places in groups
+        if side == wanted and len(places) < LEAST_LEVEL
+        for at in places
+    ]
+    return median(single) if len(single) >= LEAST_OUTLIERS else None

@@ -50,19 +50,21 @@ def trends_of(
     runs: Sequence[Sequence[SummaryRow]],
     better: str,
     *,
-    each: bool = False,
+    error: float | None = ERROR,
 ) -> list[Trend]:
     """Return the trend of each figure; ``runs`` are rows of one metric, the oldest run first.
 
     ``times`` are those of the runs (Unix). ``better`` is as in `benchctl.api.Metric`. Figures of a
-    lab that did not keep its promises are in no level. With ``each``, the chance of a false change
-    holds for each figure alone, not for the table.
+    lab that did not keep its promises are in no level. ``error`` is the chance of any false change
+    in the table; without it, each figure has its own.
     """
     series: dict[tuple[Any, ...], dict[int, SummaryRow]] = {}
     for place, rows in enumerate(runs):
         for row in rows:
             series.setdefault(comparison_key(row), {})[place] = row
-    alarms = FALSE_ALARMS if each else min(FALSE_ALARMS, ERROR / max(1, len(series)))
+    alarms = FALSE_ALARMS
+    if error is not None:
+        alarms = min(alarms, error / max(1, len(series)))
     return [Trend(rows, _changes(times, rows, better, alarms)) for rows in series.values()]
 
 
