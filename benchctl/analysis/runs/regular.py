@@ -66,7 +66,8 @@ def without_outliers(values: Sequence[float]) -> list[float]:
     """Return values of which those far from the level around them are put on it.
 
     Where at least `LEAST_LEVEL` such values follow each other on one side, they are a level of
-    their own; `LEAST_USUAL` where they are as far away as single ones usually are. Unchanged if half of the values are equal to the level around them.
+    their own; `LEAST_USUAL` where they are as far away as single ones usually are. Unchanged if
+    half of the values are equal to the level around them.
     """
     levels = [median(values[max(0, at - NEAR) : at + NEAR + 1]) for at in range(len(values))]
     apart = [one - level for one, level in zip(values, levels, strict=True)]
