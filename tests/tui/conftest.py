@@ -6,7 +6,7 @@ from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
-from tui.made_runs import BEGIN, MadeRun, whole_run
+from tui.made_runs import MadeRun, three_runs
 from waiting import DEADLINE_S
 
 from benchctl.backends import installed
@@ -88,9 +88,7 @@ def live(store, alive):
 @pytest.fixture
 def three(store):
     """Return a store of three runs: two of a profile, the first its baseline, and another."""
-    whole_run(store)
-    whole_run(store, name="20261121-012512-9bd2", seed=8, factor=1.12, begin=BEGIN + 3600)
-    whole_run(store, name="20261121-022512-11aa", seed=9, begin=BEGIN + 7200, profile="other")
+    three_runs(store)
     set_tags(store, 1, ["baseline"])
     return store
 

@@ -2,6 +2,9 @@
 
 import math
 import random
+import tempfile
+from functools import cache
+from pathlib import Path
 
 from benchctl.metrics import Direction
 from benchctl.run.planned import PlannedFlow, PlannedRun, PlannedTrial, Settings
@@ -180,8 +183,41 @@ class MadeRun:
         self.recorder.close()
 
 
+@cache
+def _bytes_of(make):
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory, "runs.sqlite")
+        make(path)
+        return path.read_bytes()
+
+
+def _copy(make, path):
+    """Put a new store at a path, as ``make`` makes it: that takes long, and is done once."""
+    assert not path.exists()
+    path.write_bytes(_bytes_of(make))
+
+
+def three_runs(path):
+    """Make a store of three runs: two of a profile, and one of another."""
+    _copy(_make_three_runs, path)
+
+
+def _make_three_runs(path):
+    whole_run(path)
+    whole_run(path, name="20261121-012512-9bd2", seed=8, factor=1.12, begin=BEGIN + 3600)
+    whole_run(path, name="20261121-022512-11aa", seed=9, begin=BEGIN + 7200, profile="other")
+
+
 def whole_run(path, **options):
-    """Make a run whose sixth trial failed and that has a warning and a remark; close it."""
+    """Add a run whose sixth trial failed and that has a warning and a remark."""
+    if options or path.exists():
+        make_whole_run(path, **options)
+    else:
+        _copy(make_whole_run, path)
+
+
+def make_whole_run(path, **options):
+    """Make the same in any case; returns it."""
     made = MadeRun(path, **options)
     made.begin()
     for position in range(len(made.trials)):

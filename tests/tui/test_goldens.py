@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from tui.driving import Clock, drive, open_live, open_page, open_plan, open_replay, shown
-from tui.made_runs import BEGIN, MadeRun, whole_run
+from tui.made_runs import BEGIN, MadeRun, three_runs
 
 from benchctl.store.locks import Liveness
 from benchctl.store.manage import set_tags
@@ -37,7 +37,7 @@ def wrong_plan():
 
 
 def running():
-    three_runs()
+    tagged_runs()
     made = MadeRun(STORE, name="20261121-032512-ab01", begin=BEGIN + 10800)
     made.begin(pid=1)
     for _ in range(3):
@@ -56,20 +56,18 @@ def live():
     return open_live(STORE, made.id, Clock(made.now))
 
 
-def three_runs():
-    whole_run(STORE)
-    whole_run(STORE, name="20261121-012512-9bd2", seed=8, factor=1.12, begin=BEGIN + 3600)
-    whole_run(STORE, name="20261121-022512-11aa", seed=9, begin=BEGIN + 7200, profile="other")
+def tagged_runs():
+    three_runs(STORE)
     set_tags(STORE, 1, ["baseline", "kitchen"])
 
 
 def replay():
-    three_runs()
+    tagged_runs()
     return open_replay(STORE, 1, Clock(), 100.0)
 
 
 def summary():
-    three_runs()
+    tagged_runs()
     return open_page(STORE, "summary", 1)
 
 
@@ -79,7 +77,7 @@ def history():
 
 
 def compare():
-    three_runs()
+    tagged_runs()
     return open_page(STORE, "compare", 1, 2)
 
 

@@ -6,7 +6,7 @@ from contextlib import closing
 from pkgutil import walk_packages
 
 import pytest
-from tui.made_runs import BEGIN, MadeRun, whole_run
+from tui.made_runs import BEGIN, MadeRun, make_whole_run, whole_run
 
 import benchctl.tui.draw
 import benchctl.tui.model
@@ -201,7 +201,7 @@ def test_a_failed_trial_that_is_measured_again_is_the_current_one_and_no_result_
     tmp_path, watch, monkeypatch
 ):
     path = tmp_path / "runs.sqlite"
-    made = whole_run(path)
+    made = make_whole_run(path)
     monkeypatch.setattr(Liveness, "is_alive", lambda self, run_id: True)
     watching = watch()
     view = watching.poll()
