@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from cli.conftest import TOY
-from hosts.test_spawn import has_ended, linux_only
+from hosts.local.test_spawn import has_ended, linux_only
 from waiting import COMMAND_S, wait_until
 
 from benchctl.backends import installed

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from hosts.test_hostile import PONGS, SHELL_FLOOD, STARTS, hostile
+from hosts.ssh.test_hostile import PONGS, SHELL_FLOOD, STARTS, hostile
 from remote.measured import MAIN
 from remote_lab import NEEDS, TWO, remote_lab
 from waiting import DEAR_LOOK_S, wait_until

@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 
 import pytest
-from engine.test_inside import captured
+from engine.trial.test_inside import captured
 from msgspec.structs import replace
 from packets.slow import slow
 from report.sample_report import RUN, TRIALS

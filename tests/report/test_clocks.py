@@ -1,7 +1,7 @@
 """What delays show of the clocks, in the words that every output has."""
 
 import pytest
-from analysis.test_clocks import C7
+from analysis.clocks.test_clocks import C7
 from msgspec.structs import replace
 from report.sample_report import BEGIN, RUN, Stored, flow, trial
 

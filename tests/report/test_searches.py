@@ -4,7 +4,7 @@ import json
 import math
 
 import pytest
-from analysis.sample_tries import SEARCH, tried
+from analysis.search.sample_tries import SEARCH, tried
 from msgspec.structs import replace
 from report.sample_report import REPORT, RUN, Stored
 

@@ -3,7 +3,7 @@
 from contextlib import closing
 
 import pytest
-from analysis.probed import MS, arrived, both
+from analysis.flow.probed import MS, arrived, both
 from store.store_support import NOW, add_flow, new_run
 
 from benchctl.analysis.flow.figures import FlowFold

@@ -1,5 +1,5 @@
 import pytest
-from analysis.probed import MS
+from analysis.flow.probed import MS
 
 from benchctl.analysis.clocks.clocks import (
     ClockPoint,

@@ -19,7 +19,7 @@ from benchctl.lab.topology.expect import (
 from benchctl.lab.topology.topology import build_topology, load_topology
 from benchctl.toml.source import parse_toml
 
-PORTFOLIO = load_topology(Path(__file__).parents[2] / "profiles/labs/portfolio.toml")
+PORTFOLIO = load_topology(Path(__file__).parents[3] / "profiles/labs/portfolio.toml")
 
 
 def hops(pair):
@@ -152,7 +152,7 @@ def test_every_stream_competes_for_itself_and_nobody_gets_more_than_it_wants():
 
 
 def test_the_bound_interface_decides_the_path():
-    topology = load_topology(Path(__file__).parents[2] / "profiles/labs/public-internet.toml")
+    topology = load_topology(Path(__file__).parents[3] / "profiles/labs/public-internet.toml")
     goal = next(name for name in topology.hosts if name != "laptop")
     wired, wireless = (path(topology, "laptop", goal, label) for label in ("wired", "wireless"))
     assert wired.there[0].start.label == wired.back[-1].end.label == "wired"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from analysis.sample_tries import SEARCH, ended, tried
+from analysis.search.sample_tries import SEARCH, ended, tried
 from msgspec.structs import replace
 
 from benchctl.analysis.search.search import SearchOutcome, finding, next_rate

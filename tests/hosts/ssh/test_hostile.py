@@ -333,9 +333,9 @@ def test_a_command_whose_link_is_flooded_is_bounded_in_memory():
     """In a process of its own, whose memory is only that of this link."""
     code = f"""
 import asyncio, resource, sys
-sys.path[:0] = {[str(Path(__file__).parent.parent)]!r}
+sys.path[:0] = {[str(Path(__file__).parents[2])]!r}
 from hosts.linked import linked, started
-from hosts.test_hostile import FLOOD, hostile
+from hosts.ssh.test_hostile import FLOOD, hostile
 async def main(link):
     taken = 0
     def take(_, data):
@@ -367,7 +367,7 @@ def test_a_plain_shell_that_floods_without_an_end_is_lost_and_bounded_in_memory(
     """In a process of its own, whose memory is only that of this link."""
     code = f"""
 import asyncio, resource, sys
-sys.path[:0] = {[str(Path(__file__).parent.parent)]!r}
+sys.path[:0] = {[str(Path(__file__).parents[2])]!r}
 from benchctl.hosts.hosts import Hosts
 from benchctl.run.planned import Host, SshTarget
 def most(): return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -4,7 +4,7 @@ import math
 import random
 
 import pytest
-from analysis.probed import MINUTE, MS, both, delays, fold_of
+from analysis.flow.probed import MINUTE, MS, both, delays, fold_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

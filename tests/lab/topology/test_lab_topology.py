@@ -16,7 +16,7 @@ from benchctl.lab.topology.routing import Forwarding
 from benchctl.lab.topology.topology import build_topology, load_topology
 from benchctl.toml.source import parse_toml
 
-LABS = Path(__file__).parents[2] / "profiles/labs"
+LABS = Path(__file__).parents[3] / "profiles/labs"
 
 TWO_HOSTS = """
 [hosts]

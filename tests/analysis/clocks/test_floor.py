@@ -1,7 +1,7 @@
 import random
 
 import pytest
-from analysis.probed import delays
+from analysis.flow.probed import delays
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog

@@ -1,7 +1,7 @@
 import math
 
 import pytest
-from analysis.probed import delays, fold_of
+from analysis.flow.probed import delays, fold_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -3,7 +3,7 @@
 import sys
 
 import pytest
-from analysis.sample_tries import SEARCH, ended, tried
+from analysis.search.sample_tries import SEARCH, ended, tried
 
 from benchctl.plan.strategy import strategy_of
 from benchctl.run.planned import Settings, Until
