@@ -183,13 +183,15 @@ def lines_of(text, host):
 def test_doctor_says_what_is_lost_and_what_it_cannot_try(bare, lab, tmp_path):
     bare()
     profile = tmp_path / "p.toml"
-    profile.write_text(MESH)
+    profile.write_text(f'{MESH}[flows.other]\nbackend = "iperf2"\nduration = "1s"\n')
     done = lab.run(sys.executable, "-m", "benchctl", "doctor", "--hosts", str(profile))
     assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr
     paris, tokyo = lines_of(done.stdout, "paris"), lines_of(done.stdout, "tokyo")
     assert paris["python"][0] == "note"
     assert re.match("no Python 3.9 or newer there, .* lost: ", paris["python"][1])
     assert paris["iperf3 client"][0] == paris["iperf3 server"][0] == "ok"
+    assert paris["iperf2 client"][0] == "note"
+    assert "iperf" in paris["iperf2 client"][1]
     level, said, remedy = paris["packets"]
     assert (level, said) == ("note", "it has no Python 3.9 or newer")
     assert remedy.startswith("recording needs Linux, Python 3.9 and root there")
