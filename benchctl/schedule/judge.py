@@ -23,6 +23,9 @@ from benchctl.units import format_count, format_value
 
 # A schedule of six hours has them in a month. Older runs say little about what is usual now.
 MOST_RUNS = 120
+# Runs since a change that is news. One that nobody saw until then is small, or depends on which run
+# is the oldest.
+MOST_OLD = 20
 # The chance of a false change after a run. A schedule of six hours has 28 in a week.
 ERROR = 0.002
 # Runs between the beginnings of one change in several figures, which noise moves.
@@ -104,6 +107,8 @@ def _is_news(
     of is that one, unless it goes the other way.
     """
     if not change.levels.verdict.is_certain or change.levels.difference is None:
+        return False
+    if change.run < len(times) - MOST_OLD:
         return False
     then, size = told.get(_key(_about(trend.first)), (0.0, 0.0))
     return times[change.run] > then or change.levels.difference * size < 0
