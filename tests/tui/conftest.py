@@ -52,7 +52,8 @@ def toy_profiles(tmp_path, monkeypatch):
         path.write_text(PROFILE)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv(FILES_VARIABLE, str(TOY))
-    monkeypatch.setattr("benchctl.tui.screens.plan.packaged_profiles", lambda: shipped)
+    for module in ("screens.plan", "screens.parts.profiles"):
+        monkeypatch.setattr(f"benchctl.tui.{module}.packaged_profiles", lambda: shipped)
     finding = HealthFinding("clock", "note", "not synchronised", "timedatectl set-ntp true")
     monkeypatch.setattr("benchctl.tui.screens.parts.drawn.examine", lambda registry: [finding])
     # The backends are looked for once in a process.

@@ -70,6 +70,8 @@ def test_every_key_of_the_plan_does_what_it_says(monkeypatch, tmp_path):
         assert "✓ ready" in shown(pilot)
         page = pilot.app.page
         assert isinstance(pilot.app.focused, Table)
+        assert "[About]" in await tell("plan.tab", "V")
+        assert "[Plan]" in await press(pilot, "V", "V")
         await tell("plan.focus", "tab")
         assert pilot.app.focused is page.query_one("#choices")
         await press(pilot, "tab")
@@ -136,11 +138,25 @@ def test_a_plan_that_is_not_of_the_selected_profile_does_not_run(monkeypatch):
         assert "✓ ready" in shown(pilot)
         planned.clear()
         await pilot.press("slash", *"port", "enter", "r")
-        assert "still planning" in notices(pilot)
+        assert "planning, then asks to start…" in shown(pilot)
+        assert "below is the plan before" in shown(pilot)
         assert not STORE.exists()
         planned.set()
+        await until(pilot, lambda: isinstance(pilot.app.screen, Ask))
+        assert "Run a1-udp for 2 min 00 s?" in shown(pilot)
+        await pilot.press("n")
+        assert not STORE.exists()
+
+    async def moved_on(pilot):
+        planned.clear()
+        await pilot.press("down", "r", "down")
+        planned.set()
+        await settle(pilot)
+        assert isinstance(pilot.app.screen, PlanScreen)
+        assert not STORE.exists()
 
     drive(STORE, open_plan(OWN), script)
+    drive(STORE, open_plan(OWN), moved_on)
 
 
 def test_a_profile_that_is_wrong_or_lacks_its_program_does_not_run(monkeypatch):
@@ -177,7 +193,7 @@ def test_a_store_that_cannot_be_written_refuses_a_run_and_says_why(monkeypatch):
     def refuse(*_, **__):
         raise StoreError("runs.sqlite: database or disk is full", "free some room")
 
-    monkeypatch.setattr("benchctl.engine.prepare.stored_plan.record_plan", refuse)
+    monkeypatch.setattr("benchctl.tui.screens.parts.starting.record_plan", refuse)
 
     async def script(pilot):
         await press(pilot, "r")
@@ -292,6 +308,7 @@ def test_every_key_of_a_text_scrolls_it():
 def test_a_mouse_moves_the_cursor_chooses_scrolls_and_presses_keys():
     async def script(pilot):
         table, text = pilot.app.focused, pilot.app.page.query_one("#text", Scrolled)
+        await press(pilot, "V", "V")  # the commands, the longest text
         await pilot.click(table, offset=(4, 3))
         await settle(pilot)
         assert table.index == 2
@@ -411,7 +428,7 @@ def test_a_run_towards_addresses_outside_this_machine_asks_with_servers_traffic_
         text = await press(pilot, "r")
         assert "towards addresses outside this machine?" in text
         assert "servers  paris (192.0.2.10)" in text
-        assert "traffic  unlimited" in text
+        assert "traffic  6.98 GiB at 1.00 Gbit/s, assumed" in text
         assert "time     60.0 s" in text
         await press(pilot, "n")
         assert not STORE.exists()
@@ -429,9 +446,9 @@ def test_the_opening_comment_of_a_profile_is_shown():
     )
 
     async def script(pilot):
-        lines = [line[44:].strip() for line in shown(pilot).splitlines()]
-        place = lines.index("About")
-        assert lines[place + 1 : place + 4] == ["Why this is measured:", "", "nobody knows."]
+        lines = [line[44:].strip() for line in (await press(pilot, "V")).splitlines()]
+        place = lines.index("Why this is measured:")
+        assert lines[place + 1 : place + 3] == ["", "nobody knows."]
         assert "schema" not in shown(pilot)
 
     drive(STORE, open_plan(OWN), script, size=(120, 40))
@@ -460,12 +477,12 @@ def test_what_was_chosen_is_written_as_a_new_profile_that_plans_the_same():
     async def script(pilot):
         await choose(pilot, "plan", *"ok")
         await choose(pilot, "duration", *"5s")
-        before = [line[44:] for line in (await choose(pilot, "repeats", "2")).splitlines()[2:8]]
+        before = [line[44:] for line in (await choose(pilot, "repeats", "2")).splitlines()[4:10]]
         await press(pilot, "W", "ctrl+u", *"short", "enter")
         await until(pilot, lambda: pilot.app.page.settled)
         assert "✓ ready" in await press(pilot)
         assert pilot.app.page.profile == Path("short.toml")
-        assert [line[44:] for line in shown(pilot).splitlines()[2:8]] == before
+        assert [line[44:] for line in shown(pilot).splitlines()[4:10]] == before
         assert "--set" not in pilot.app.page.command()
         await press(pilot, "W", "ctrl+u", *"short", "enter")
         assert "short.toml: File exists" in notices(pilot)

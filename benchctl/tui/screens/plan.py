@@ -17,43 +17,21 @@ from textual.widget import Widget
 
 from benchctl.errors import BenchctlError
 from benchctl.hosts.local.priority import at_full_priority
-from benchctl.interrupts import held
 from benchctl.profile.find import NO_LAB, packaged_profiles
 from benchctl.store.read import Reader
 from benchctl.tui.draw.text.columns import Column
-from benchctl.tui.draw.text.spans import Span
+from benchctl.tui.draw.text.spans import Line, Span
 from benchctl.tui.meanings import NEXT, RUN
 from benchctl.tui.model.choices import Choices, Settable
 from benchctl.tui.screens.base.modals import Ask, Prompt
 from benchctl.tui.screens.base.page import AppContext, Page
 from benchctl.tui.screens.base.tables import SHOWN_FILTER, free_name
+from benchctl.tui.screens.parts.profiles import find_profiles, written
 from benchctl.tui.widgets.scrolled import Scrolled
 from benchctl.tui.widgets.table import Table
-from benchctl.units import format_count, format_duration
-from benchctl.visible import visible
 
 if TYPE_CHECKING:
     from benchctl.tui.screens.parts.drawn import Drawn
-
-# Running a longer profile needs a confirmation.
-LONG_S = 3600.0
-
-
-def find_profiles(here: Path) -> list[tuple[str, Path]]:
-    """Return profiles by display name: those in and below ``here``'s profiles, then bundled."""
-    found: dict[Path, tuple[str, Path]] = {}
-    ours = packaged_profiles()
-    for root, files in (
-        (here, sorted(here.glob("*.toml"))),
-        (here, sorted((here / "profiles").rglob("*.toml"))),
-        (ours, sorted(ours.rglob("*.toml"))),
-    ):
-        for path in files:
-            inside = path.relative_to(root)
-            if "labs" not in inside.parts and path.name != "pyproject.toml":
-                name = str(inside.with_suffix("")).removeprefix("profiles/")
-                found.setdefault(path.resolve(), (name, path))
-    return list(found.values())
 
 
 class PlanScreen(Page):
@@ -72,6 +50,7 @@ class PlanScreen(Page):
             show=False,
             id="plan.write",
         ),
+        Binding("V", "tab", "Tab", tooltip="Plan, about, commands", show=False, id="plan.tab"),
         Binding("tab", "app.focus_next", "Focus", tooltip=NEXT, key_display="tab", id="plan.focus"),
         Binding("h", "app.show('history')", "History", id="plan.history"),
         Binding("a", "attach", "Watch", tooltip="Watch a run in progress", id="plan.attach"),
@@ -104,6 +83,8 @@ class PlanScreen(Page):
         self._profiles = Table(id="profiles", empty="no such profile")
         self._choices = Table(id="choices", empty="no settings")
         self._text = Scrolled(id="text")
+        self._tab = 0
+        self._wants_start = False  # asked for while the plan was worked out
         self._chosen: dict[Path, Choices] = {}
         """What was chosen instead of the values of each profile."""
         self._rows: Sequence[Settable] = ()
@@ -168,14 +149,17 @@ class PlanScreen(Page):
             self.bar.show("")
             self._text.show([], from_the_top=True)
             return
-        stamps = {file: _written(file) for file in (path, *self._sources())}
+        stamps = {file: written(file) for file in (path, *self._sources())}
         if stamps != self._stamps:
             other = path not in self._stamps
             # What is shown is not what would run: there is no plan until the new one is here.
-            self._drawn = None
+            old, self._drawn = self._drawn, None
             self._stamps = {path: stamps[path]}
             self.bar.show(self._title, [Span("planning…", "warn")])
+            if old is not None:
+                self._dim(old)
             if other:
+                self._wants_start = False
                 self._show_choices(())
             self._plan(path, self._here, other)
 
@@ -202,8 +186,8 @@ class PlanScreen(Page):
         else:
             self._show_choices(self._rows)
         self._drawn = drawn
-        self._stamps |= {file: _written(file) for file in self._sources()}
-        self._text.show(drawn.lines, from_the_top=other)
+        self._stamps |= {file: written(file) for file in self._sources()}
+        self._show_text(from_the_top=other)
         if drawn.prepared is None:
             state = Span("✗ wrong", "bad")
         elif not drawn.can_run:
@@ -211,6 +195,41 @@ class PlanScreen(Page):
         else:
             state = Span("✓ ready", "good")
         self.bar.show(self._title, [state])
+        if self._wants_start:
+            self._wants_start = False
+            self._start(ask=True)
+
+    def _show_text(self, *, from_the_top: bool) -> None:
+        """Show the tab of the plan, under what a start does and the names of the tabs."""
+        assert self._drawn is not None
+        tabs = self._drawn.tabs
+        self._tab %= len(tabs)
+        bound = [binding for _, binding, _, _ in self.active_bindings.values()]
+        keys = {one.id: self.app.get_key_display(one) for one in bound}
+        head: list[Line] = []
+        if self._drawn.can_run:
+            starts = Span(f"{keys.get('plan.run', 'r')} starts", "title")
+            head.append([starts, Span(f"  {self._drawn.start}")])
+        if len(tabs) > 1:
+            names = [
+                Span(f"[{name}]", "strong") if place == self._tab else Span(f" {name} ", "dim")
+                for place, name in enumerate(tabs)
+            ]
+            head.append([Span(f"{keys.get('plan.tab', 'v')} ", "label"), *names])
+        self._text.show([*head, *[*tabs.values()][self._tab]], from_the_top=from_the_top)
+
+    def _dim(self, old: Drawn) -> None:
+        """Show an old plan dimmed: what is worked out replaces it."""
+        _, *rest = [*old.tabs.values()][self._tab % len(old.tabs)]
+        lines = [[Span(span.text, "dim") for span in line] for line in rest]
+        waits = [Span("planning…", "warn"), Span("  below is the plan before", "dim")]
+        self._text.show([waits, [], *lines], from_the_top=False)
+
+    def action_tab(self) -> None:
+        """Show the next tab: the plan, what the profile is about, its commands."""
+        if self._drawn is not None:
+            self._tab += 1
+            self._show_text(from_the_top=True)
 
     def _show_choices(self, rows: Sequence[Settable]) -> None:
         """Show what can be chosen; what was chosen is marked, also if it is wrong."""
@@ -322,69 +341,46 @@ class PlanScreen(Page):
         self._profiles.focus()
 
     def action_run(self) -> None:
-        """Run the profile, after a confirmation if it takes long, or leaves this machine."""
-        drawn = self._drawn
-        from benchctl.engine.prepare.consent import agree, unagreed
-        from benchctl.engine.prepare.volume import expected_traffic, over_limit, reached_outside
+        """Run the profile; what is still planned asks when its plan is shown."""
+        if self._drawn is None and self.profile is not None:
+            self._wants_start = True
+            self.bar.show(self._title, [Span("planning, then asks to start…", "warn")])
+        else:
+            self._start(ask=False)
 
-        if drawn is None:
-            self.notify("still planning")
-            return
-        if drawn.prepared is None:
+    def _start(self, *, ask: bool) -> None:
+        """Run the profile, after a question if it takes long, leaves this machine, or ``ask``."""
+        drawn = self._drawn
+        from benchctl.engine.prepare.consent import agree
+        from benchctl.tui.screens.parts.starting import question
+
+        if drawn is None or drawn.prepared is None:
             self.notify("there is no plan to run", severity="warning")
             return
         if not drawn.can_run:
             self.notify("a tool is missing; see Checks", severity="warning")
             return
-        plan = drawn.prepared.plan
-        much = over_limit(drawn.prepared)
-        places = reached_outside(drawn.prepared)
-        commands = unagreed(drawn.prepared.commands)
-        if plan.duration_s < LONG_S and not (much or places or commands):
+        asked = question(drawn.prepared)
+        if not (asked.needed or ask):
             self._run()
             return
-        lasts = format_duration(plan.duration_s)
-        question, detail = f"Run {plan.document.name} for {lasts}?", ""
-        if much:
-            question = f"{question} It would send {much}."
-        if places:
-            question = f"Run {plan.document.name} towards addresses outside this machine?"
-            named = ", ".join(
-                name if name == address else f"{name} ({address})"
-                for name, address in places.items()
-            )
-            traffic = much or expected_traffic(drawn.prepared).whole
-            detail = f"servers  {named}\ntraffic  {traffic}\ntime     {lasts}"
-        if commands:
-            runs = f"it runs {format_count(len(commands), 'command')} with your rights:"
-            detail = "\n".join(filter(None, [detail, runs, *map(visible, commands)]))
 
         def answered(yes: bool | None) -> None:
             if yes:
                 with suppress(OSError):  # then the next run asks again
-                    agree(commands)
-                self._run(agreed=bool(commands))
+                    agree(asked.commands)
+                self._run(agreed=bool(asked.commands))
 
-        self.app.push_screen(Ask(question, detail), answered)
+        self.app.push_screen(Ask(asked.text, asked.detail), answered)
 
     def _run(self, *, agreed: bool = False) -> None:
         """Run the profile; ``agreed`` to its commands."""
-        from benchctl.engine.prepare.stored_plan import record_plan
-        from benchctl.engine.runner.launch import launch_detached
-        from benchctl.settings import settings
-        from benchctl.store.manage import read_tags
+        from benchctl.tui.screens.parts.starting import start_run
 
         assert self._drawn is not None
         assert self._drawn.prepared is not None
-        prepared = self._drawn.prepared
         try:
-            tags = read_tags(settings()["tags"])
-            with held():
-                run_id, _ = record_plan(
-                    prepared, self.around.store, yes=True, tags=tags,
-                    trust=agreed and not prepared.distrust,
-                )  # fmt: skip
-                at_full_priority(launch_detached, self.around.store, run_id)
+            run_id = start_run(self._drawn.prepared, self.around.store, agreed=agreed)
         except BenchctlError as error:
             self.complain(error)
             return
@@ -402,11 +398,3 @@ class PlanScreen(Page):
             self.want("live", run.id)
         else:
             self.notify("no run is in progress")
-
-
-def _written(path: Path) -> float:
-    """Return when a file was last written; 0 while an editor is replacing it."""
-    try:
-        return path.stat().st_mtime
-    except FileNotFoundError:
-        return 0.0

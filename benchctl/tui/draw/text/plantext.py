@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 from benchctl.api import Role
@@ -12,7 +13,7 @@ from benchctl.engine.checks.machine import HealthFinding
 from benchctl.engine.checks.needed_hosts import needed_hosts
 from benchctl.engine.checks.tools import commands_of
 from benchctl.engine.prepare.planning import Planned
-from benchctl.engine.prepare.volume import Amount, Traffic, expected_traffic
+from benchctl.engine.prepare.volume import Amount, Traffic, expected_traffic, reached_outside
 from benchctl.errors import BenchctlError, MissingError
 from benchctl.hosts.local.users import user_name
 from benchctl.hosts.ssh.programs import as_sent
@@ -31,12 +32,14 @@ def plan_lines(
     prepared: Planned,
     findings: Sequence[HealthFinding] = (),
     most: int | None = SHOWN,
-    about: Sequence[Line] = (),
 ) -> list[Line]:
-    """Return a plan with its first ``most`` trials (None: all) as lines of text of any length.
+    """Return a plan with its first ``most`` trials (None: all) as lines of text of any length."""
+    head = [[], [Span("Commands, in order", "strong")]]
+    return [*plan_head(prepared, findings), *head, *command_lines(prepared, most)]
 
-    ``about`` stands before the commands.
-    """
+
+def plan_head(prepared: Planned, findings: Sequence[HealthFinding] = ()) -> list[Line]:
+    """Return a plan without its commands: matrix, time, traffic, checks."""
     plan = prepared.plan
     model = plan.document.model
     lines: list[Line] = [[Span(plan.document.name, "title"), Span(f"  {model.title}")]]
@@ -59,11 +62,40 @@ def plan_lines(
     lines += [[], [Span("Checks", "strong")], *_checks(prepared, findings)]
     lines += _paths(prepared, traffic)
     lines += _services(prepared)
-    lines += about
-    lines += [[], [Span("Commands, in order", "strong")]]
+    return lines
+
+
+def start_text(prepared: Planned) -> str:
+    """Return what a start does, in a line: where, how long, how much traffic."""
+    plan = prepared.plan
+    outside = reached_outside(prepared)
+    if prepared.topology is not None:
+        where = "in a lab on this machine"
+    elif outside:
+        first, *others = outside.items()
+        name, address = first
+        named = name if name == address else f"{name} ({address})"
+        where = f"to {named}{f' and {len(others)} more' if others else ''}"
+    else:
+        where = "on this machine"
+    amount = expected_traffic(prepared).whole
+    sent = amount.at_assumed.replace(" at ", " if at ") or f"traffic {amount}"
+    trials = format_count(len(plan), "trial")
+    lasts = format_duration(plan.most_duration_s if plan.search else plan.duration_s)
+    return f"{trials} {where}, {lasts}, {sent}"
+
+
+def command_lines(
+    prepared: Planned, most: int | None = SHOWN, *, short: bool = False
+) -> list[Line]:
+    """Return the commands of the first ``most`` trials (None: all).
+
+    ``short`` ones have the names of programs, without their paths.
+    """
+    plan, lines = prepared.plan, list[Line]()
     shown = len(plan) if most is None else min(most, len(plan))
     for index in range(shown):
-        lines += _trial(plan.trial(index), prepared)
+        lines += _trial(plan.trial(index), prepared, short=short)
     if shown < len(plan):
         more = f"… and {len(plan) - shown:,} more: benchctl plan {plan.document.name} --all"
         lines.append([Span(more, "dim")])
@@ -78,9 +110,12 @@ def _search(search: Search) -> str:
 
 
 def _traffic(traffic: Traffic, plan: Plan) -> str:
-    at_assumed = traffic.between.at_assumed
-    more = f" ({at_assumed})" if at_assumed else ""
-    return f"{traffic.whole}{more}{', the first tries' * bool(plan.search)}"
+    return f"{traffic_text(traffic.whole)}{', the first tries' * bool(plan.search)}"
+
+
+def traffic_text(amount: Amount) -> str:
+    """Return how much is sent; what nothing bounds, at a rate that is said to be assumed."""
+    return f"{amount.at_assumed}, assumed" if amount.at_assumed else str(amount)
 
 
 # More paths than these are a list that nobody reads; the hosts have their sums.
@@ -209,7 +244,18 @@ def _services(prepared: Planned) -> Iterator[Line]:
         yield [Span("! note     ", "warn"), Span(f"{need}: {why}")]
 
 
-def _trial(bound: BoundTrial, prepared: Planned) -> Iterator[Line]:
+def shortened(command: str) -> str:
+    """Return a command with the names of its programs: no path, no interpreter."""
+    words = shlex.split(command)
+    if Path(words[0]).name.startswith("python"):
+        script = next((place for place, word in enumerate(words) if word.endswith(".py")), 0)
+        words = words[script:]
+    path = Path(words[0])
+    name = path.parent.name if path.name == "__main__.py" else path.name
+    return shlex.join([name, *words[1:]])
+
+
+def _trial(bound: BoundTrial, prepared: Planned, *, short: bool) -> Iterator[Line]:
     trial = bound.plan
     point = " ".join(f"{axis}={value}" for axis, value in trial.point.items())
     repeat = f"repeat {trial.repeat}" if prepared.plan.repeats > 1 else ""
@@ -218,7 +264,8 @@ def _trial(bound: BoundTrial, prepared: Planned) -> Iterator[Line]:
     for one in commands(bound, prepared):
         if one.flow:
             where = f" on {one.host}" if prepared.network.hosts[one.host].reach else ""
-            yield [Span(f"     {one.flow} {one.end}{where}: ", "label"), Span(one.command)]
+            command = shortened(one.command) if short else one.command
+            yield [Span(f"     {one.flow} {one.end}{where}: ", "label"), Span(command)]
         else:
             yield [Span(f"     {one.end}: {one.command}", "bad")]
 

@@ -6,7 +6,7 @@ plans imports this.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
@@ -14,17 +14,21 @@ from benchctl.engine.checks.machine import HealthFinding, examine
 from benchctl.engine.prepare.planning import Planned, planned
 from benchctl.errors import BenchctlError
 from benchctl.profile.find import shipped_topologies
-from benchctl.tui.draw.text.plantext import plan_lines
+from benchctl.tui.draw.text.plantext import command_lines, plan_head, start_text
 from benchctl.tui.draw.text.spans import Line, Span
 from benchctl.tui.model.choices import Choices, Settable, choices_of
+
+PLAN, ABOUT, COMMANDS = "Plan", "About", "Commands"
 
 
 class Drawn(Struct, frozen=True):
     """A drawn plan, or the error."""
 
-    lines: Sequence[Line]
+    tabs: Mapping[str, Sequence[Line]]
     prepared: Planned | None = None
     choices: Sequence[Settable] = ()
+    start: str = ""
+    """What a start does, in a line."""
 
     @property
     def can_run(self) -> bool:
@@ -42,16 +46,19 @@ def draw_plan(profile: str, chosen: Choices | None = None) -> Drawn:
         prepared = planned(profile, chosen.assignments, None, None, yes=False, lab=chosen.lab)
     except BenchctlError as error:
         hint: list[Line] = [[Span(f"  {error.hint}")]] if error.hint else []
-        return Drawn([[Span(f"✗ {error.message}", "bad")], *hint])
+        return Drawn({PLAN: [[Span(f"✗ {error.message}", "bad")], *hint]})
     findings = [one for one in examine(prepared.registry) if _concerns(one, prepared)]
     document = prepared.plan.document
     comment = opening_comment(document.sources[0].text)
-    head: list[Line] = [[], [Span("About", "strong")]] if comment else []
-    said = [[Span(line, "dim")] for line in comment]
-    title, *lines = plan_lines(prepared, findings, about=[*head, *said])
-    about = document.model.description.strip().splitlines()
-    drawn = [title, *([Span(line, "dim")] for line in about), *lines]
-    return Drawn(drawn, prepared, choices_of(prepared.plan, [*shipped_topologies()]))
+    about = [*document.model.description.strip().splitlines(), *[""] * bool(comment), *comment]
+    title, *lines = plan_head(prepared, findings)
+    tabs = {
+        PLAN: [title, *lines[1:]],
+        ABOUT: [title, [], *([Span(line)] for line in about)],
+        COMMANDS: command_lines(prepared, short=True),
+    }
+    choices = choices_of(prepared.plan, [*shipped_topologies()])
+    return Drawn(tabs, prepared, choices, start_text(prepared))
 
 
 def opening_comment(text: str) -> list[str]:
