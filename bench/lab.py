@@ -37,6 +37,7 @@ REPEATS = 12
 PACKETS = 20_000
 LOSS = 0.02
 BUILDS = 100
+MANY_HOSTS, MANY_TIMES = 200, 5
 IDLE_S = 10
 
 CHAIN = """
@@ -92,6 +93,7 @@ def main() -> None:
     _capacity()
     _loss()
     _coming_and_going()
+    _many_hosts()
 
 
 def _nine_hosts() -> None:
@@ -198,15 +200,53 @@ def _coming_and_going() -> None:
         start_s = time.perf_counter()
         lab.close()
         downs_s.append(time.perf_counter() - start_s)
-    left = sum(
-        mark.encode() in _read(entry / "environ")
-        for entry in Path("/proc").iterdir()
-        if entry.name.isdigit() and int(entry.name) != os.getpid()
-    )
+    left = _marked(mark)
     table.row("until it stands, median", statistics.median(ups_s), 2, "s")
     table.row("until it stands, worst", max(ups_s), 2, "s")
     table.row("until it is gone, worst", max(downs_s), 1, "s")
     table.row("processes left", left, 0, "")
+
+
+def _many_hosts() -> None:
+    """One command in a lab of many hosts on a switch, each with a link of its own to emulate."""
+    table.head(f"lab: {MANY_HOSTS} hosts on one switch, {MANY_TIMES} times")
+    mark = f"bench-{uuid.uuid4()}"
+    os.environ["BENCHCTL_MARK"] = mark
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "many.toml")
+        hosts = range(1, MANY_HOSTS + 1)
+        file.write_text("\n".join([
+            "[hosts]", *(f"h{n} = {{}}" for n in hosts), "[switches]", "s = {}", "[links]",
+            *(f'l{n} = {{ between = ["h{n}", "s"], rate = "100Mbit", delay = "1ms" }}'
+              for n in hosts),
+        ]))  # fmt: skip
+        pinging = ("exec", "--emulator", "user", str(file), "h1", "--", "ping", "-c", "1", "h2")
+        pings = [_timed(*pinging) for _ in range(MANY_TIMES)]
+        left = _marked(mark)
+        shows = [_timed("show", str(file)) for _ in range(MANY_TIMES)]
+    table.row("lab exec, a ping: median", statistics.median(took for took, _ in pings), 3, "s")
+    table.row("lab show, median", statistics.median(took for took, _ in shows), 2, "s")
+    table.row("processes left when lab exec has ended", left, 0, "")
+    cpu_s = statistics.median(used for _, used in pings)
+    print(f"{'  processor time of lab exec, median':<58}{cpu_s:>12.3g} s")
+
+
+def _timed(*words: str) -> tuple[float, float]:
+    """Run `benchctl lab`; returns how long it took, and the processor time that it used."""
+    before, begun_s = os.times(), time.perf_counter()
+    argv = [sys.executable, "-m", "benchctl", "lab", *words]
+    subprocess.run(argv, capture_output=True, check=True)
+    took_s, after = time.perf_counter() - begun_s, os.times()
+    return took_s, (after[2] + after[3]) - (before[2] + before[3])
+
+
+def _marked(mark: str) -> int:
+    """Return how many other processes have the mark in their environment."""
+    return sum(
+        mark.encode() in _read(entry / "environ")
+        for entry in Path("/proc").iterdir()
+        if entry.name.isdigit() and int(entry.name) != os.getpid()
+    )
 
 
 def _topology(text: str) -> Topology:
