@@ -149,8 +149,17 @@ class SummaryTable:
         return f"{title_of(metric)}{of_flow}{beside}"
 
     def _range(self, line: Measurand) -> tuple[float, float]:
-        means = [row.spread.mean for row in self._rows[line].values()]
-        return min(means), max(means)
+        """Return the ends of the scale that all lines of a metric share; it has 0.
+
+        So values that differ by a hundredth look alike, and flows can be compared.
+        """
+        means = [
+            row.spread.mean
+            for other, rows in self._rows.items()
+            if other[2] == line[2]
+            for row in rows.values()
+        ]
+        return min(0.0, *means), max(0.0, *means)
 
     def _cell(
         self, line: Measurand, point: Mapping[str, Any], coldest: float, hottest: float
