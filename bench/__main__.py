@@ -22,6 +22,7 @@ NAMES = (
     "runner",
     "simpleperf",
     "owamp",
+    "floods",
     "truth",
     "lab",
     "hosts",

@@ -51,6 +51,8 @@ from benchctl_owamp.simpleowamp.protocol.schedule import EXPONENTIAL, Slot
 from benchctl_owamp.simpleowamp.protocol.timestamps import from_timestamp, to_interval, to_timestamp
 
 TOOL = (sys.executable, "-m", "benchctl_owamp")
+FLAGS = ("--protocol", "--max-sessions", "--max-sessions-per-client")
+"""Of the server, here: what is before them starts it elsewhere."""
 LINK = """
 [hosts]
 a = {}
@@ -65,7 +67,6 @@ SESSIONS = 100
 SESSION_RATE = 100
 SESSION_S = 10
 HALF_OPEN = 5000
-FLOOD_PPS, FLOODED_S, FLOODS = 20_000, 6, 9
 MEMORY_MB = 150.0
 TIMEOUT_NS = 2_000_000_000
 
@@ -88,7 +89,6 @@ def main() -> None:
     _beside_owping()
     _many_sessions()
     _half_open()
-    _flood()
 
 
 def _lab() -> None:
@@ -96,7 +96,7 @@ def _lab() -> None:
     topology = build_topology(parse_toml(LINK, Path("bench.toml")), {})
     with Lab.build(topology, Emulator.USER) as lab:
         near, far = lab.nodes["a"], lab.nodes["b"]
-        with _server(*far.prefix, bind=far.address) as (_, port):
+        with serving(*far.prefix, bind=far.address) as (_, port):
             ways = _measure(far.address, port, LAB_PACKETS, 0.01, prefix=near.prefix)
     ours_s = ways["send"].end["kernel_s_median"]
     for name, way in ways.items():
@@ -113,7 +113,7 @@ def _lab() -> None:
 
 def _schedule() -> None:
     table.head(f"owamp: {PACKETS:,} packets at 1 kHz each way, loopback")
-    with _server() as (_, port):
+    with serving() as (_, port):
         ways = _measure("127.0.0.1", port, PACKETS, 0.001)
     for name, way in ways.items():
         table.row(f"{name}: lost", way.end["lost"], 0, "")
@@ -191,7 +191,7 @@ def _beside_owping() -> None:
         return
     count = 500
     table.head(f"owamp: beside owping, loopback, {count} packets each way")
-    with _server() as (_, port):
+    with serving() as (_, port):
         ours = _measure("127.0.0.1", port, count, 0.01)
     with _owampd() as port:
         theirs = {name: _owping(port, flag, count) for name, flag in
@@ -205,7 +205,7 @@ def _beside_owping() -> None:
 def _many_sessions() -> None:
     table.head(f"owamp: {SESSIONS} sessions of {SESSION_RATE} packets/s on one server")
     count = SESSION_RATE * SESSION_S
-    with _server("--max-sessions-per-client", str(SESSIONS)) as (server, port):
+    with serving("--max-sessions-per-client", str(SESSIONS)) as (server, port):
         crowd = _Crowd(port, count)
         before_s = _cpu_s(server.pid)
         lost, skipped, late_s = crowd.run()
@@ -363,7 +363,7 @@ def _half_open() -> None:
     table.head(f"owamp: {HALF_OPEN:,} half-open control connections")
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, HALF_OPEN + 256), hard))
-    with _server() as (server, port):
+    with serving() as (server, port):
         before_mb = _memory_mb(server.pid)
         held = [socket.create_connection(("127.0.0.1", port), 30) for _ in range(HALF_OPEN)]
         began_s = time.monotonic()
@@ -379,55 +379,14 @@ def _half_open() -> None:
     table.row("the server's peak memory", peak_mb, MEMORY_MB, "MB")
 
 
-def _flood() -> None:
-    """One source sends small packets while another measures."""
-    table.head(f"owamp: a reflector, while another source sends {FLOOD_PPS:,} packets a second")
-    if os.geteuid() == 0:
-        _flooded("with a receive buffer of 16 MiB", ())
-        _flooded("without privileges", ("setpriv", "--bounding-set=-all"))
-    else:
-        _flooded("without privileges", ())
-
-
-def _flooded(what: str, bare: Sequence[str]) -> None:
-    lost, sent = 0, 0
-    for _ in range(FLOODS):
-        with _server(*bare, "--max-sessions", "8", reflects=True) as (_, port):
-            flood = threading.Thread(target=_send_flood, args=(port,))
-            flood.start()
-            command = [*TOOL, "ping", "127.0.0.1", "-p", str(port), "--protocol", "stamp"]
-            command += ["-c", "500", "-i", "0.01", "-L", "1", "--json"]
-            done = subprocess.run(command, capture_output=True, text=True, check=True)
-            flood.join()
-        end = next(one for one in map(json.loads, done.stdout.splitlines())
-                   if one["event"] == "end")  # fmt: skip
-        lost, sent = lost + end["lost"], sent + end["sent"]
-    table.row(f"{what}: of {sent} probes in {FLOODS} runs lost", lost, 0, "")
-
-
-def _send_flood(port: int) -> None:
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-        sock.bind(("127.0.0.2", 0))
-        sock.connect(("127.0.0.1", port))
-        begun, sent = time.monotonic(), 0
-        while (passed := time.monotonic() - begun) < FLOODED_S:
-            for _ in range(int(passed * FLOOD_PPS) - sent):
-                sock.send(bytes(44))
-                sent += 1
-            time.sleep(0.0005)
-
-
 # --- programs -------------------------------------------------------------------------------
 
 
 @contextmanager
-def _server(
-    *words: str, bind: str = "127.0.0.1", reflects: bool = False
-) -> Iterator[tuple[subprocess.Popen[str], int]]:
+def serving(*words: str, bind: str = "127.0.0.1") -> Iterator[tuple[subprocess.Popen[str], int]]:
     """Start a server; words before the first flag are what starts it elsewhere."""
-    at = next((i for i, word in enumerate(words) if word.startswith("--max")), len(words))
-    kind = ("--protocol", "stamp") if reflects else ()
-    command = [*words[:at], *TOOL, "serve", *kind, "-b", bind, "-p", "0", *words[at:]]
+    at = next((i for i, word in enumerate(words) if word in FLAGS), len(words))
+    command = [*words[:at], *TOOL, "serve", "-b", bind, "-p", "0", *words[at:]]
     # What starts it in a lab passes no signals on, so its group gets them.
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, text=True, start_new_session=True

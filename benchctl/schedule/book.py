@@ -73,16 +73,16 @@ class What(StrEnum):
 
 
 class LogEntry(Struct, frozen=True, omit_defaults=True):
-    """A line of the log.
+    """A line of the log; ``time`` and ``schedule`` are known when it is written.
 
     Times are Unix times. ``count`` due times from ``due_time`` to ``until_time`` are told of.
     ``code`` is the exit code of ``benchctl run``. ``figures`` are those that changed,
     ``reasons`` those for which trials fail.
     """
 
-    time: float
-    schedule: str
     what: What
+    time: float = 0.0
+    schedule: str = ""
     due_time: float | None = None
     until_time: float | None = None
     count: int = 0

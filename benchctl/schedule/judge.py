@@ -82,9 +82,7 @@ def news_of_levels(
             and any(abs(change.run - run) <= MOST_APART for run in begun)
         ]
     figures = [_figure(trend, change, runs) for trend, change in found]
-    yield LogEntry(
-        0.0, "", What.CHANGE, run=runs[-1].name, figures=tuple(figures), text=_in_words(figures)
-    )
+    yield LogEntry(What.CHANGE, run=runs[-1].name, figures=tuple(figures), text=_in_words(figures))
 
 
 def _news(
@@ -150,7 +148,7 @@ def _in_words(figures: Sequence[Mapping[str, Any]]) -> str:
 
 
 def news_of_failures(report: Report, entries: Iterable[LogEntry]) -> Iterator[LogEntry]:
-    """Yield an entry if other trials fail than before, or if none fails any longer."""
+    """Yield an entry if others fail than before, of trials and expectations, or none any longer."""
     said = [one for one in entries if one.what in (What.FAILING, What.RECOVERED)]
     before = said[-1] if said else None
     reasons: dict[str, int] = {}
@@ -161,6 +159,9 @@ def news_of_failures(report: Report, entries: Iterable[LogEntry]) -> Iterator[Lo
             reasons[why] = reasons.get(why, 0) + 1
     if report.run.error:
         reasons.setdefault(report.run.error, 0)
+    for one in report.outcomes:
+        if one.fails(strict=False):
+            reasons.setdefault(f"not met: {one.text}", 0)
     text = "; ".join(
         f"{why} ({format_count(count, 'trial')})" if count else why
         for why, count in sorted(reasons.items())
@@ -168,11 +169,9 @@ def news_of_failures(report: Report, entries: Iterable[LogEntry]) -> Iterator[Lo
     if reasons:
         whys = tuple(sorted(reasons))
         if before is None or before.reasons != whys:
-            yield LogEntry(0.0, "", What.FAILING, run=report.run.name, text=text, reasons=whys)
+            yield LogEntry(What.FAILING, run=report.run.name, text=text, reasons=whys)
     elif before is not None and before.what is What.FAILING:
-        yield LogEntry(
-            0.0, "", What.RECOVERED, run=report.run.name, text="no trial fails any longer"
-        )
+        yield LogEntry(What.RECOVERED, run=report.run.name, text="nothing fails any longer")
 
 
 def _begun(run: Run) -> float:

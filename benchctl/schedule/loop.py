@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -19,9 +20,12 @@ from benchctl.run.record import BASELINE, Run
 from benchctl.schedule.book import Book, LogEntry, Overlap, Schedule, What, handled_until
 from benchctl.schedule.judge import MOST_RUNS, read_news
 from benchctl.schedule.text import entry_line
+from benchctl.settings import settings
 from benchctl.store.read import Reader
 from benchctl.store.trash import trash_run
 
+COMMAND = (sys.executable, "-P", "-m", "benchctl")
+"""benchctl as a program, whatever modules are in the current directory."""
 # A scheduler that was restarted, or a timer of the system, starts what was due so long before.
 GRACE_S = 120.0
 # How often it is looked whether a schedule was added, a signal came, or the machine slept.
@@ -59,6 +63,8 @@ class Scheduler:
         """
         self._book, self._say, self._asked, self._clock = book, say, asked, clock
         self._call = call or self._run
+        # Nobody else writes the log while this process runs the schedules.
+        self._entries = book.entries()
         self._there_since = clock.time() - GRACE_S
         self._apart_s = clock.time() - clock.monotonic()
 
@@ -79,10 +85,9 @@ class Scheduler:
         Returns whether one was run. Raises StoreError.
         """
         self._note_sleep()
-        now, entries = self._clock.time(), self._book.entries()
-        due = []
+        now, due = self._clock.time(), []
         for schedule in self._book.schedules().values():
-            if (at := self._due(schedule, entries, now)) is not None:
+            if (at := self._due(schedule, now)) is not None:
                 due.append((at, schedule))
         if not due or self._asked.by is not None:
             return False
@@ -96,9 +101,12 @@ class Scheduler:
             self._there_since = self._clock.time() - TICK_S
         self._apart_s = apart_s
 
-    def _due(self, schedule: Schedule, entries: Sequence[LogEntry], now: float) -> float | None:
+    def _own(self, schedule: Schedule) -> list[LogEntry]:
+        return [one for one in self._entries if one.schedule == schedule.name]
+
+    def _due(self, schedule: Schedule, now: float) -> float | None:
         """Return the due time for which a run is to start now; what is left out is written down."""
-        own = [one for one in entries if one.schedule == schedule.name]
+        own = self._own(schedule)
         due = schedule.rule.due_between(handled_until(schedule, own), now)
         missed = [at for at in due if at < self._there_since]
         if missed:
@@ -114,20 +122,23 @@ class Scheduler:
     def _leave_out(self, schedule: Schedule, what: What, due: Sequence[float], text: str) -> None:
         self._write(
             schedule,
-            LogEntry(0.0, "", what, due_time=due[0], until_time=due[-1], count=len(due), text=text),
+            LogEntry(what, due_time=due[0], until_time=due[-1], count=len(due), text=text),
         )
 
     def _write(self, schedule: Schedule, entry: LogEntry) -> LogEntry:
         entry = replace(entry, time=self._clock.time(), schedule=schedule.name)
         self._book.write(entry)
+        self._entries.append(entry)
         self._say(entry_line(entry))
         return entry
 
     def _measure(self, due: float, schedule: Schedule) -> None:
         """Run a schedule, and tell what is new."""
-        argv = [sys.executable, "-m", "benchctl", "run", schedule.profile, *schedule.options]
-        argv += ["--quiet", "--tag", schedule.tag, "--store", str(self._book.store)]
-        started = self._write(schedule, LogEntry(0.0, "", What.STARTED, due_time=due))
+        argv = [*COMMAND, "run", schedule.profile, *schedule.options, "--quiet"]
+        for tag in (schedule.tag, *settings()["tags"]):
+            argv += ["--tag", tag]
+        argv += ["--store", str(self._book.store)]
+        started = self._write(schedule, LogEntry(What.STARTED, due_time=due))
         code, said = self._call(argv)
         run = self._newest(schedule)
         if run is not None and run.created_time < started.time:
@@ -135,8 +146,7 @@ class Scheduler:
         lines = [line.strip() for line in said.splitlines() if line.strip()]
         told = self._write(
             schedule,
-            LogEntry(
-                0.0, "", What.RUN, run="" if run is None else run.name, code=code,
+            LogEntry(What.RUN, run="" if run is None else run.name, code=code,
                 text=lines[0] if lines and run is None else "",
             ),
         )  # fmt: skip
@@ -144,7 +154,7 @@ class Scheduler:
             self._tell_news(schedule, run, told)
             self._clean_up(schedule)
         except BenchctlError as error:
-            self._write(schedule, LogEntry(0.0, "", What.PROBLEM, text=error.message))
+            self._write(schedule, LogEntry(What.PROBLEM, text=error.message))
 
     def _run(self, argv: Sequence[str]) -> tuple[int, str]:
         """Run a command to its end; returns its exit code and its errors. Signals are passed on.
@@ -179,11 +189,11 @@ class Scheduler:
 
     def _tell_news(self, schedule: Schedule, run: Run | None, told: LogEntry) -> None:
         """Write down what is new with a run, and give it to the command of the schedule."""
-        own = [one for one in self._book.entries() if one.schedule == schedule.name]
+        own = self._own(schedule)
         if run is None:
             reasons = (told.text or f"benchctl run ended with code {told.code}",)
             said = [one for one in own if one.what in (What.FAILING, What.RECOVERED)]
-            news = [LogEntry(0.0, "", What.FAILING, text=reasons[0], reasons=reasons)]
+            news = [LogEntry(What.FAILING, text=reasons[0], reasons=reasons)]
             if said and said[-1].reasons == reasons:
                 news = []
         elif not run.status.has_ended or told.code in (130, 143):
@@ -199,17 +209,21 @@ class Scheduler:
     def _notify(self, schedule: Schedule, entry: LogEntry) -> None:
         if schedule.notify is None:
             return
-        try:
-            done = subprocess.run(
-                schedule.notify, shell=True, check=False, timeout=NOTIFY_S,
-                input=msgspec.json.encode(entry) + b"\n", stdout=subprocess.DEVNULL,
-            )  # fmt: skip
-            why = f"exit code {done.returncode}" if done.returncode else ""
-        except subprocess.TimeoutExpired:
-            why = f"it did not end within {NOTIFY_S:g} s"
+        why = ""
+        with subprocess.Popen(
+            schedule.notify, shell=True, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+            start_new_session=True,
+        ) as command:  # fmt: skip
+            try:
+                command.communicate(msgspec.json.encode(entry) + b"\n", timeout=NOTIFY_S)
+                why = f"exit code {command.returncode}" if command.returncode else ""
+            except subprocess.TimeoutExpired:
+                # The shell, and what it started.
+                os.killpg(command.pid, signal.SIGKILL)
+                why = f"it did not end within {NOTIFY_S:g} s"
         if why:
             text = f"notify {schedule.notify}: {why}"
-            self._write(schedule, LogEntry(0.0, "", What.PROBLEM, text=text))
+            self._write(schedule, LogEntry(What.PROBLEM, text=text))
 
     def _clean_up(self, schedule: Schedule) -> None:
         """Move runs that are too old to the trash, but no baseline."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 from benchctl.errors import UsageError
+from benchctl.schedule.loop import COMMAND
 
 NAME = "benchctl-schedule"
 
@@ -35,7 +35,7 @@ WantedBy=timers.target
 
 def units(store: Path) -> dict[str, str]:
     """Return the texts of the service and its timer, by file name. Raises UsageError."""
-    words = [sys.executable, "-m", "benchctl", "schedule", "run", "--due", "--store", str(store)]
+    words = [*COMMAND, "schedule", "run", "--due", "--store", str(store)]
     return {
         f"{NAME}.service": _SERVICE.format(command=" ".join(map(_quoted, words))),
         f"{NAME}.timer": _TIMER,

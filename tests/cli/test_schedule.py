@@ -52,8 +52,13 @@ def test_wrong_words_are_refused_in_one_line(benchctl, words, said):
     assert not Book(benchctl.store).schedules()
 
 
-def test_what_is_due_is_measured_and_told_of(benchctl):
+def test_what_is_due_is_measured_and_told_of(benchctl, tmp_path):
     benchctl.profile(PROFILE)
+    # A scheduler runs anywhere, also where somebody else may write.
+    (benchctl.directory / "msgspec.py").write_text("raise SystemExit('taken from here')")
+    preferred = tmp_path / "settings.toml"
+    preferred.write_text('tags = ["lab2"]\n')
+    benchctl.environment["BENCHCTL_SETTINGS"] = str(preferred)
     told = benchctl.directory / "told"
     rule = Recurrence(3600.0, time.time() - 3605)
     Book(benchctl.store).add(
@@ -66,7 +71,7 @@ def test_what_is_due_is_measured_and_told_of(benchctl):
     assert [one["what"] for one in entries] == ["started", "run", "failing"]
     (run,) = map(json.loads, benchctl("runs", "--json").stdout.splitlines())
     assert run["id"] == entries[1]["run"]
-    assert run["tags"] == ["schedule:hourly"]
+    assert run["tags"] == ["schedule:hourly", "lab2"]
     assert json.loads(told.read_text()) == entries[2]
     assert "no luck today" in entries[2]["text"]
     assert len(benchctl("schedule", "log", "hourly").stdout.splitlines()) == 3

@@ -66,11 +66,6 @@ ALL_MODES = ("open", "authenticated", "encrypted")
 BITS = {"open": 1, "authenticated": 2, "encrypted": 4}
 
 
-def drain(events):
-    """Take all events."""
-    return list(events)
-
-
 def kind_of(act):
     """Return the kind of the Problem that an act ends in; empty if it ends well."""
     try:
@@ -171,8 +166,8 @@ def test_random_octets_end_in_one_problem_or_wait_for_more(pieces):
     server = Answering()
     server.machine.greeting()
     client = ControlClient()
-    for hear in (server.hear, lambda piece: drain(client.receive(piece))):
-        assert kind_of(lambda hear=hear: drain(map(hear, pieces))) in ("", "peer")
+    for hear in (server.hear, lambda piece: list(client.receive(piece))):
+        assert kind_of(lambda hear=hear: list(map(hear, pieces))) in ("", "peer")
 
 
 COMMANDS = st.builds(
@@ -186,7 +181,7 @@ COMMANDS = st.builds(
 @given(is_running=st.booleans(), pieces=st.lists(COMMANDS, max_size=30))
 def test_after_set_up_too_random_octets_end_in_one_problem_and_little_is_kept(is_running, pieces):
     server = running() if is_running else ready()
-    assert kind_of(lambda: drain(map(server.hear, pieces))) in ("", "peer")
+    assert kind_of(lambda: list(map(server.hear, pieces))) in ("", "peer")
     assert len(server.machine._buffer) <= 8 * MAX_SKIPS + 200
 
 
@@ -194,8 +189,8 @@ def test_after_set_up_too_random_octets_end_in_one_problem_and_little_is_kept(is
 @pytest.mark.parametrize("place", range(0, 112 + 32 + 16, 8))
 def test_an_altered_request_is_noticed_by_its_hmac(mode, place):
     client, server = ControlClient(counting()), Answering()
-    drain(client.receive(server.machine.greeting()))
-    drain(client.receive(server.hear(client.set_up(mode, "ann", USERS["ann"]))))
+    list(client.receive(server.machine.greeting()))
+    list(client.receive(server.hear(client.set_up(mode, "ann", USERS["ann"]))))
     message = bytearray(client.request_session(REQUEST))
     message[place] ^= 1
     with pytest.raises(Problem) as caught:
@@ -205,8 +200,8 @@ def test_an_altered_request_is_noticed_by_its_hmac(mode, place):
 
 def test_in_the_open_mode_any_hmac_is_taken():
     client, server = ControlClient(), Answering()
-    drain(client.receive(server.machine.greeting()))
-    drain(client.receive(server.hear(client.set_up())))
+    list(client.receive(server.machine.greeting()))
+    list(client.receive(server.hear(client.set_up())))
     message = bytearray(client.request_session(REQUEST))
     message[96:112] = message[-16:] = b"\xff" * 16
     assert server.hear(bytes(message))
@@ -217,7 +212,7 @@ def test_in_the_open_mode_any_hmac_is_taken():
 @pytest.mark.parametrize(("user", "word"), [("ann", b"wrong"), ("bob", b"x"), ("", b"")])
 def test_whoever_does_not_know_the_passphrase_is_refused(mode, user, word):
     client, server = ControlClient(), Answering()
-    drain(client.receive(server.machine.greeting()))
+    list(client.receive(server.machine.greeting()))
     (event,) = client.receive(server.hear(client.set_up(mode, user, word)))
     assert event == ServerStarted(Accept.REFUSED, 0)
     assert server.heard == [SetUp(BITS[mode], user, Accept.REFUSED)]
@@ -229,7 +224,7 @@ def test_whoever_does_not_know_the_passphrase_is_refused(mode, user, word):
 
 def test_a_user_whose_name_does_not_fit_is_refused_here_and_one_that_fits_arrives_whole():
     client = ControlClient()
-    drain(client.receive(GREETING.pack(modes=2, count=1)))
+    list(client.receive(GREETING.pack(modes=2, count=1)))
     with pytest.raises(Problem, match="a user's name of more than 80 octets"):
         client.set_up("authenticated", "ü" * 41, b"x")
     server = Answering()
@@ -257,7 +252,7 @@ def test_an_unknown_mode_is_refused(mode):
 def test_a_mode_that_is_not_offered_is_refused_by_each_end():
     server = ControlServer(2, USERS, 0)
     client = ControlClient()
-    drain(client.receive(server.greeting()))
+    list(client.receive(server.greeting()))
     with pytest.raises(Problem) as caught:
         client.set_up("open")
     assert caught.value.kind == "refused"
@@ -270,7 +265,7 @@ def test_a_mode_that_is_not_offered_is_refused_by_each_end():
 
 def test_a_server_without_modes_takes_nobody():
     client = ControlClient()
-    drain(client.receive(GREETING.pack(modes=0)))
+    list(client.receive(GREETING.pack(modes=0)))
     with pytest.raises(Problem) as caught:
         client.set_up("open")
     assert caught.value.hint == "it takes no measurements now"
@@ -278,15 +273,15 @@ def test_a_server_without_modes_takes_nobody():
 
 def test_a_server_may_refuse_whom_the_protocol_would_take():
     server, client = ControlServer(1, {}, 7), ControlClient()
-    drain(client.receive(server.greeting()))
-    drain(server.receive(client.set_up()))
+    list(client.receive(server.greeting()))
+    list(server.receive(client.set_up()))
     (event,) = client.receive(server.start(Accept.TEMPORARY_LIMIT))
     assert event == ServerStarted(Accept.TEMPORARY_LIMIT, 0)
 
 
 def test_a_server_cannot_make_a_client_work_for_long():
     client = ControlClient()
-    drain(client.receive(GREETING.pack(modes=2, count=1 << 31)))
+    list(client.receive(GREETING.pack(modes=2, count=1 << 31)))
     with pytest.raises(Problem, match="rounds of key derivation"):
         client.set_up("authenticated", "ann", b"x")
 
@@ -337,21 +332,21 @@ def test_what_the_protocol_does_not_allow_is_named(server, octets, words):
 def test_a_server_that_speaks_out_of_turn_is_named():
     client = ControlClient()
     with pytest.raises(Problem, match="where the server has offered its modes"):
-        drain(client.receive(GREETING.pack(modes=1) + bytes(48)))
+        list(client.receive(GREETING.pack(modes=1) + bytes(48)))
     client, server = ControlClient(), Answering()
-    drain(client.receive(server.machine.greeting()))
-    drain(client.receive(server.hear(client.set_up())))
+    list(client.receive(server.machine.greeting()))
+    list(client.receive(server.hear(client.set_up())))
     with pytest.raises(Problem, match="out of turn: the client may ask"):
-        drain(client.receive(bytes(16)))
+        list(client.receive(bytes(16)))
 
 
 def test_while_sessions_run_a_server_may_only_stop_them():
     client, server = ControlClient(), Answering()
-    drain(client.receive(server.machine.greeting()))
+    list(client.receive(server.machine.greeting()))
     for say in (client.set_up, lambda: client.request_session(REQUEST), client.start_sessions):
-        drain(client.receive(server.hear(say())))
+        list(client.receive(server.hear(say())))
     with pytest.raises(Problem, match="the command 2 where only Stop-Sessions may come"):
-        drain(client.receive(b"\2" + bytes(15)))
+        list(client.receive(b"\2" + bytes(15)))
 
 
 def test_what_a_stranger_sends_is_not_kept():
@@ -377,7 +372,7 @@ def test_either_end_may_stop_first():
 def test_a_client_is_in_the_middle_of_something_until_the_answer():
     client, server = ControlClient(), Answering()
     assert client.at_rest
-    drain(client.receive(server.machine.greeting()[:10]))
+    list(client.receive(server.machine.greeting()[:10]))
     assert not client.at_rest
     server = running().machine
     assert not server.at_rest
@@ -397,15 +392,15 @@ def test_who_speaks_out_of_turn_here_is_told_so():
 
 def test_a_refused_session_a_refused_start_and_a_refused_fetch_leave_the_client_free_to_ask():
     client, server = ControlClient(), ControlServer(1, {}, 0)
-    drain(client.receive(server.greeting()))
-    drain(server.receive(client.set_up()))
-    drain(client.receive(server.start()))
-    drain(server.receive(client.request_session(REQUEST)))
+    list(client.receive(server.greeting()))
+    list(server.receive(client.set_up()))
+    list(client.receive(server.start()))
+    list(server.receive(client.request_session(REQUEST)))
     (event,) = client.receive(server.refuse_session(Accept.PERMANENT_LIMIT))
     assert event == SessionAccepted(Accept.PERMANENT_LIMIT, 0, bytes(16))
-    drain(server.receive(client.start_sessions()))
-    assert drain(client.receive(server.start_ack(Accept.REFUSED))) == [SessionsStarted(1)]
-    drain(server.receive(client.fetch_session(SID, 3, 9)))
+    list(server.receive(client.start_sessions()))
+    assert list(client.receive(server.start_ack(Accept.REFUSED))) == [SessionsStarted(1)]
+    list(server.receive(client.fetch_session(SID, 3, 9)))
     (event,) = client.receive(server.refuse_fetch(Accept.REFUSED))
     assert event == FetchStarted(Accept.REFUSED, False, 0, 0)
     assert client.state is server.state is State.READY
@@ -426,7 +421,7 @@ def test_each_answer_has_its_words():
 
 def test_an_unknown_answer_is_a_refusal():
     client, server = ControlClient(), Answering()
-    drain(client.receive(server.machine.greeting()))
+    list(client.receive(server.machine.greeting()))
     client.set_up()
     (event,) = client.receive(bytes(15) + b"\x63" + bytes(32))
     assert event == ServerStarted(99, 0)
@@ -482,7 +477,7 @@ def test_a_session_id_has_the_receivers_address_the_time_and_chance():
 def test_without_the_library_the_secure_modes_say_how_to_get_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "cryptography.hazmat.primitives.ciphers", None)
     client = ControlClient()
-    drain(client.receive(Answering().machine.greeting()))
+    list(client.receive(Answering().machine.greeting()))
     with pytest.raises(Problem) as caught:
         client.set_up("encrypted", "ann", USERS["ann"])
     assert caught.value.kind == "tool"

@@ -3,6 +3,7 @@
 from contextlib import closing
 
 import pytest
+from msgspec.structs import replace
 from report.mesh_run import mesh_run
 from report.pictured_run import pictured_run
 
@@ -55,6 +56,23 @@ def test_it_is_drawn_on_paper_in_the_terminal_and_in_a_report_of_both(reports, t
     assert any("-50*" in line for line in lines)
     page = "".join(html_of(page_of(reports)))
     assert 'class="cell less"' in page
+
+
+def test_only_figures_of_flows_have_a_pair(reports):
+    a, b, comparisons = compared(reports)
+    (panel,) = change_matrix(a, b, comparisons).panels
+    of_trials = replace(comparisons[0], flow="", metric="start_skew_s")
+    several = [of_trials, *comparisons, replace(comparisons[0], flow="probe")]
+    figure = change_matrix(a, b, several)
+    assert figure.panels[0].cells == panel.cells
+    assert "of flow main, without probe" in figure.notes
+
+
+def test_a_report_of_runs_whose_changes_are_no_shares_has_no_matrix(tmp_path):
+    nothing = [mesh_run(tmp_path / "s", times=lambda _: 0.0) for _ in range(2)]
+    with closing(Reader(tmp_path / "s")) as reader:
+        page = page_of([StoredRun(reader, reader.find(name)) for name in nothing])
+    assert page.sections[0].title == "Comparison"
 
 
 def test_runs_without_a_mesh_are_referred_to_the_forest(tmp_path):

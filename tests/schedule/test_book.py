@@ -20,7 +20,7 @@ def test_schedules_and_their_log_are_read_as_written(book):
     assert (book.schedules(), book.entries()) == ({}, [])
     book.add(schedule("b"))
     book.add(schedule("a"))
-    entry = LogEntry(5.0, "a", What.CHANGE, run="r", figures=({"metric": "rtt_s"},))
+    entry = LogEntry(What.CHANGE, 5.0, "a", run="r", figures=({"metric": "rtt_s"},))
     book.write(entry)
     assert [*book.schedules()] == ["a", "b"]
     assert book.entries() == [entry]
@@ -39,7 +39,7 @@ def test_files_are_private(book):
 
 
 def test_a_line_that_a_crash_cut_off_is_lost_alone(book):
-    one, two = (LogEntry(float(n), "a", What.MISSED, due_time=1.0, count=1) for n in (1, 2))
+    one, two = (LogEntry(What.MISSED, float(n), "a", due_time=1.0, count=1) for n in (1, 2))
     book.write(one)
     log = book.store.with_name("runs.sqlite.schedules.jsonl")
     log.write_bytes(log.read_bytes() + b'{"time":2,"sched')
@@ -65,9 +65,9 @@ def test_one_process_works_at_a_time(book):
 
 def test_due_times_are_handled_from_the_beginning_on():
     entries = [
-        LogEntry(1.0, "nightly", What.STARTED, due_time=4600.0),
-        LogEntry(1.0, "nightly", What.MISSED, due_time=8200.0, until_time=11800.0, count=2),
-        LogEntry(1.0, "other", What.STARTED, due_time=99999.0),
+        LogEntry(What.STARTED, 1.0, "nightly", due_time=4600.0),
+        LogEntry(What.MISSED, 1.0, "nightly", due_time=8200.0, until_time=11800.0, count=2),
+        LogEntry(What.STARTED, 1.0, "other", due_time=99999.0),
     ]
     assert handled_until(schedule(), []) == 1000.0
     assert handled_until(schedule(), entries) == 11800.0

@@ -7,8 +7,11 @@ import pytest
 from msgspec.structs import replace
 from store.store_support import NOW, measured_run
 
+from benchctl.analysis.runs.outcomes import Answer, Outcome
+from benchctl.report.report import read_report
+from benchctl.run.planned import Severity
 from benchctl.schedule.book import What
-from benchctl.schedule.judge import read_news
+from benchctl.schedule.judge import news_of_failures, read_news
 from benchctl.store.read import Reader
 
 HOURS_S = 6 * 3600
@@ -54,6 +57,20 @@ def test_a_change_is_told_once_with_all_its_figures_and_its_end_too(scheduled):
     assert change.text.startswith("throughput of main at n=0 worse: 99.4 Mbit/s -> 79.9 Mbit/s")
     (back,) = [one for _ in range(6) for one in scheduled.measure(100e6, 100e6, 50e6)]
     assert {figure["verdict"] for figure in back.figures} == {"better"}
+
+
+def test_an_expectation_that_is_not_met_is_told_of_like_a_failure(scheduled):
+    scheduled.measure(1e6)
+    with closing(Reader(scheduled.store)) as reader:
+        report = read_report(reader, reader.find("last"))
+    unmet = [Outcome("rtt_s <= 1ms", False, Answer.NOT_MET, why="rtt_s is 2.03 ms")]
+    (failing,) = news_of_failures(replace(report, outcomes=unmet), [])
+    assert (failing.what, failing.reasons) == (What.FAILING, ("not met: rtt_s <= 1ms",))
+    assert not [*news_of_failures(replace(report, outcomes=unmet), [failing])]
+    warned = [replace(unmet[0], severity=Severity.WARNING)]
+    assert [one.what for one in news_of_failures(replace(report, outcomes=warned), [failing])] == [
+        What.RECOVERED
+    ]
 
 
 def test_what_fails_is_told_when_it_begins_and_when_it_ends(scheduled):

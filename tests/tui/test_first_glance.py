@@ -17,7 +17,7 @@ def plan():
 ANSWERS = (
     ("how do I start", plan, "r starts  6 trials", (11, 12, 13)),
     ("how long will it take", plan, "2 min 00 s", (11, 12, 13)),
-    ("how much traffic will this send", plan, "14.0 GiB if at 1.00 Gbit/s", (11, 12, 13)),
+    ("how much traffic will this send", plan, "no traffic leaves it", (11, 12, 13)),
     ("from where", plan, "on this machine", (11, 12, 13)),
 )
 

@@ -10,6 +10,7 @@ from benchctl.metrics import Vocabulary, title_of
 from benchctl.tui.draw.plot.charts import Choice, compose
 from benchctl.tui.draw.plot.spread import draw_spread
 from benchctl.tui.draw.text.columns import Column, widths
+from benchctl.tui.draw.text.plantext import shortened
 from benchctl.tui.draw.text.spans import Span, crop, fit, state, to_text, wrap
 from benchctl.tui.draw.views.tiles import Tile, lay_out_tiles
 from benchctl.tui.model.zoom import View
@@ -166,3 +167,16 @@ def test_every_key_of_live_has_its_task_in_the_help():
     assert [*by_task([("app.quit", "q", "Quit"), ("live.facts", "F", "Facts")])] == [
         "This screen", "Other screens",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("command", "short"),
+    [
+        ("/opt/v/bin/python -I -S '/a b/simpleperf/__main__.py' -s", "simpleperf -s"),
+        ("/usr/bin/iperf3 -c 10.0.0.2 -t 5", "iperf3 -c 10.0.0.2 -t 5"),
+        ("ping -c 3 'a b'", "ping -c 3 'a b'"),
+        ("/opt/v/bin/python -P -m mine.tool 5", "python -P -m mine.tool 5"),
+    ],
+)
+def test_a_short_command_has_the_names_of_programs(command, short):
+    assert shortened(command) == short

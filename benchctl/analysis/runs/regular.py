@@ -39,11 +39,12 @@ def without_daily_cycle(times: Sequence[float], values: Sequence[float]) -> list
     """Return values relative to what is usual at their hour of the day (UTC).
 
     By the median of each hour's ratio to the median of the day around it, or of the difference if
-    a value is not positive. Unchanged if an hour has fewer than seven runs, or all are of one hour.
+    a value is not positive. An hour with fewer than seven runs, as after a change of the clock, is
+    taken for the nearest that has them. Unchanged if fewer than two hours have them.
     """
     hours = [round(time % DAY_S / HOUR_S) % 24 for time in times]
-    counts = [hours.count(hour) for hour in set(hours)]
-    if len(counts) < 2 or min(counts) < LEAST_DAYS:
+    known = [hour for hour in set(hours) if hours.count(hour) >= LEAST_DAYS]
+    if len(known) < 2:
         return [*values]
     around = [
         median(values[bisect_left(times, time - DAY_S / 2) : bisect_left(times, time + DAY_S / 2)])
@@ -55,11 +56,15 @@ def without_daily_cycle(times: Sequence[float], values: Sequence[float]) -> list
     ]
     usual = {
         hour: median(one for one, at in zip(apart, hours, strict=True) if at == hour)
-        for hour in set(hours)
+        for hour in known
     }
+    nearest = [
+        min(known, key=lambda other: min((other - hour) % 24, (hour - other) % 24))
+        for hour in hours
+    ]
     if relative:
-        return [one / usual[hour] for one, hour in zip(values, hours, strict=True)]
-    return [one - usual[hour] for one, hour in zip(values, hours, strict=True)]
+        return [one / usual[hour] for one, hour in zip(values, nearest, strict=True)]
+    return [one - usual[hour] for one, hour in zip(values, nearest, strict=True)]
 
 
 def without_outliers(values: Sequence[float]) -> list[float]:

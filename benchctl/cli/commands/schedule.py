@@ -24,14 +24,10 @@ schedule = group(
 )
 
 
-def _names(incomplete: str) -> list[str]:
-    from benchctl.schedule.book import Book
-    from benchctl.settings import settings
-
-    return [name for name in Book(settings()["store"]).schedules() if name.startswith(incomplete)]
-
-
-_Name = Annotated[str, typer.Argument(metavar="NAME", help="A schedule.", autocompletion=_names)]
+_Name = Annotated[
+    str,
+    typer.Argument(metavar="NAME", help="A schedule.", autocompletion=completion.schedules),
+]
 
 
 @schedule.command(cls=PlainCommand)
@@ -246,7 +242,9 @@ def next_(
 def log(
     name: Annotated[
         str | None,
-        typer.Argument(metavar="[NAME]", help="Only of this schedule.", autocompletion=_names),
+        typer.Argument(
+            metavar="[NAME]", help="Only of this schedule.", autocompletion=completion.schedules
+        ),
     ] = None,
     *,
     since: options.Since = None,
@@ -294,7 +292,9 @@ def run(
 
     One process does so for each store. A first Ctrl-C also interrupts the run in progress.
     """
-    from benchctl.errors import SIGNAL_CODES
+    from signal import SIGHUP, SIGINT, SIGTERM
+
+    from benchctl.errors import NoReaderError
     from benchctl.interrupts import Asked
     from benchctl.schedule.book import Book
     from benchctl.schedule.loop import Scheduler
@@ -302,13 +302,16 @@ def run(
     from benchctl.visible import visible
 
     def say(line: str) -> None:
-        print(visible(line), flush=True)
+        try:
+            print(visible(line), flush=True)
+        except NoReaderError:  # end in order, after the run in progress
+            asked.by = asked.by or SIGTERM
 
     book, asked = Book(store), Asked()
     schedules = book.schedules()
     if not schedules:
         raise UsageError("there is no schedule", "benchctl schedule add PROFILE --every 6h")
-    with book.working() as is_free, asked.listening():
+    with book.working() as is_free, asked.listening((SIGINT, SIGTERM, SIGHUP)):
         if not is_free:
             if due:
                 return
@@ -320,7 +323,7 @@ def run(
             print(f"next: {due_lines(schedules.values(), time.time(), 1)[0]}", file=sys.stderr)
             scheduler.run()
     if asked.by is not None:
-        sys.exit(SIGNAL_CODES[asked.by])
+        sys.exit(128 + asked.by)
 
 
 @schedule.command(cls=PlainCommand)

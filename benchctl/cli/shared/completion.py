@@ -288,6 +288,14 @@ def tags() -> list[str]:
     return _stored(lambda reader: sorted({tag for run in reader.outlines() for tag in run.tags}))
 
 
+def schedules() -> list[str]:
+    """Return the names of the store's schedules."""
+    from benchctl.schedule.book import Book
+    from benchctl.settings import settings
+
+    return [*Book(settings()["store"]).schedules()]
+
+
 def _stored(names: Callable[[Reader], list[str]]) -> list[str]:
     from benchctl.settings import settings
     from benchctl.store.read import Reader

@@ -17,25 +17,20 @@ from benchctl.visible import visible
 _LEAST = 0.01
 
 
-def mesh_axis(report: Report) -> str | None:
-    """Return the axis of a run whose values are the pairs of a mesh; None without one."""
-    axes = report.run.varying
-    return next((name for name in axes if is_mesh(report.trials, name)), None)
-
-
 def change_matrix(a: Report, b: Report, comparisons: Sequence[Comparison]) -> Picture:
-    """Return the matrix of the changes of one metric: that of the first comparison.
+    """Return the matrix of the changes of one metric of one flow: those of the first comparison.
 
     Raises UsageError if no axis of B is a mesh, or no change is a share of A's mean.
     """
-    axis = mesh_axis(b)
-    found = [one for one in comparisons if one.relative is not None]
+    axis = next((name for name in b.run.varying if is_mesh(b.trials, name)), None)
+    found = [one for one in comparisons if one.relative is not None and one.flow]
     if axis is None or not found:
         why = "no axis is a mesh of hosts" if axis is None else "nothing to compare it with"
         raise UsageError(f"run {b.run.name}: {why}", "--kind forest draws other differences")
-    metric = found[0].metric
+    metric, flow = found[0].metric, found[0].flow
     mesh = Mesh(b.trials, axis)
-    there = {mesh.pair_of(one): one for one in reversed(found) if one.metric == metric}
+    shown = [one for one in found if (one.metric, one.flow) == (metric, flow)]
+    there = {mesh.pair_of(one): one for one in reversed(shown)}
     most = max([_LEAST, *(abs(one.relative or 0.0) for one in there.values())])
     cells = [
         _cell(column, row, there.get((source, target)))
@@ -46,6 +41,8 @@ def change_matrix(a: Report, b: Report, comparisons: Sequence[Comparison]) -> Pi
     notes = ["in %; * marks a certain change"]
     if rest := len({one.metric for one in found}) - 1:
         notes.append(f"other metrics, for --y: {rest}")
+    if others := {one.flow for one in found} - {flow}:
+        notes.append(f"of flow {flow}, without {', '.join(sorted(others))}")
     panel = Panel(
         named_axis(rows, mesh.hosts), cells=cells,
         heat=Axis(f"change of {title_of(metric)}", "change_ratio", -most, most),
@@ -53,12 +50,13 @@ def change_matrix(a: Report, b: Report, comparisons: Sequence[Comparison]) -> Pi
     return Picture(
         PictureKind.MATRIX, "change-matrix", visible(b.run.title or b.run.profile),
         visible(f"B, {b.run.name}, against A, {a.run.name}"),
-        named_axis(columns, mesh.hosts), [panel], notes=notes,
+        named_axis(columns, mesh.hosts), [panel], notes=[*map(visible, notes)],
     )  # fmt: skip
 
 
 def _cell(column: int, row: int, one: Comparison | None) -> HeatCell:
     if one is None or one.relative is None:
         return HeatCell(column, row, None, "")
-    text = f"{one.relative * 100:+.0f}{'*' * one.verdict.is_certain}"
+    percent = round(one.relative * 100)  # which makes no "-0" of a little less
+    text = f"{percent:+d}{'*' * one.verdict.is_certain}"
     return HeatCell(column, row, one.relative, text, one.valid)

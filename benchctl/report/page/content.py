@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from textwrap import dedent
 
 from benchctl.analysis.results import TrialReport
+from benchctl.errors import UsageError
 from benchctl.report.answer import read_answer
-from benchctl.report.comparison.changes import change_matrix, mesh_axis
+from benchctl.report.comparison.changes import change_matrix
 from benchctl.report.comparison.comparison import (
     arranged,
     compare_reports,
@@ -114,7 +116,7 @@ def _compared(reports: Sequence[Report]) -> PageSection:
         blocks.append(cut(shown, "benchctl compare --json"))
         blocks.append(Bullets(explanation([one for ones in compared for one in ones])))
         for other_report, ones in zip(reports[1:], compared, strict=True):
-            if mesh_axis(other_report):
+            with suppress(UsageError):  # no mesh, or nothing that is a share of A
                 blocks.append(PictureBlock(change_matrix(reports[0], other_report, ones)))
     else:
         blocks.append(Paragraph("These runs have no figure in common."))

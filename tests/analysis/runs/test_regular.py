@@ -39,6 +39,13 @@ def test_a_daily_cycle_goes_and_the_level_stays(offset):
     assert without_daily_cycle(times, values) == pytest.approx([1000 + offset] * 60)
 
 
+def test_a_change_of_the_clock_is_no_change_of_the_cycle():
+    """From the 21st day on, the runs are an hour earlier in UTC."""
+    times = [run * 6 * HOUR_S - (run >= 80) * HOUR_S for run in range(84)]
+    values = [1000 + 300 * math.sin(run * math.pi / 2) for run in range(84)]
+    assert without_daily_cycle(times, values) == pytest.approx([1000] * 84)
+
+
 def test_few_days_show_no_cycle():
     times = [run * 6 * HOUR_S for run in range(20)]
     values = [float(run % 4) for run in range(20)]

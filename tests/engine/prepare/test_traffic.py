@@ -11,6 +11,7 @@ from benchctl.engine.prepare.volume import (
     over_limit,
 )
 from benchctl.errors import UsageError
+from benchctl.tui.draw.text.plantext import start_text
 
 PROFILE = """\
 [hosts.oslo]
@@ -98,3 +99,12 @@ def test_repeats_until_a_figure_is_known_count_with_the_most_of_them(plan):
     text = 'from = "oslo"\nto = "lima"\n[run.repeats]\nuntil = "1%"\nof = "throughput_bps"\n'
     assert not over_limit(plan(f"{text}most = 80\n"))
     assert over_limit(plan(f"{text}most = 81\n")).startswith("at most 94.3 GiB at 1.00 Gbit/s")
+
+
+def test_a_start_names_traffic_between_machines_only(plan):
+    """A processor, or the links of a lab, bound the rest: a guess would be too much."""
+    between = start_text(plan('to = "far"\n'))
+    assert between == (
+        "1 trial to far (far.test), 10.0 s; traffic 1.16 GiB at 1.00 Gbit/s, assumed"
+    )
+    assert start_text(plan("")) == "1 trial on this machine, 10.0 s; no traffic leaves it"

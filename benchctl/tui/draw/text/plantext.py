@@ -78,11 +78,11 @@ def start_text(prepared: Planned) -> str:
         where = f"to {named}{f' and {len(others)} more' if others else ''}"
     else:
         where = "on this machine"
-    amount = expected_traffic(prepared).whole
-    sent = amount.at_assumed.replace(" at ", " if at ") or f"traffic {amount}"
     trials = format_count(len(plan), "trial")
-    lasts = format_duration(plan.most_duration_s if plan.search else plan.duration_s)
-    return f"{trials} {where}, {lasts}, {sent}"
+    lasts = f"{format_duration(plan.duration_s)}{_at_most(plan)}"
+    traffic = expected_traffic(prepared)
+    sent = f"traffic {traffic_text(traffic)}" if traffic.paths else "no traffic leaves it"
+    return f"{trials} {where}, {lasts}; {sent}"
 
 
 def command_lines(
@@ -110,12 +110,18 @@ def _search(search: Search) -> str:
 
 
 def _traffic(traffic: Traffic, plan: Plan) -> str:
-    return f"{traffic_text(traffic.whole)}{', the first tries' * bool(plan.search)}"
+    return f"{traffic_text(traffic)}{', the first tries' * bool(plan.search)}"
 
 
-def traffic_text(amount: Amount) -> str:
-    """Return how much is sent; what nothing bounds, at a rate that is said to be assumed."""
-    return f"{amount.at_assumed}, assumed" if amount.at_assumed else str(amount)
+def traffic_text(traffic: Traffic) -> str:
+    """Return how much is sent; what nothing bounds between machines, at an assumed rate.
+
+    What stays on this machine, or in a lab, has no such rate: a link or the processor limits it.
+    """
+    if not traffic.paths:
+        return f"{traffic.whole}, on this machine only" if traffic.whole.most_bytes else "none"
+    between = traffic.between
+    return f"{between.at_assumed}, assumed" if between.at_assumed else str(between)
 
 
 # More paths than these are a list that nobody reads; the hosts have their sums.

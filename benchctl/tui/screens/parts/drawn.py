@@ -19,6 +19,7 @@ from benchctl.tui.draw.text.spans import Line, Span
 from benchctl.tui.model.choices import Choices, Settable, choices_of
 
 PLAN, ABOUT, COMMANDS = "Plan", "About", "Commands"
+NO_WORDS = "The profile has no description, and does not begin with a comment."
 
 
 class Drawn(Struct, frozen=True):
@@ -54,7 +55,7 @@ def draw_plan(profile: str, chosen: Choices | None = None) -> Drawn:
     title, *lines = plan_head(prepared, findings)
     tabs = {
         PLAN: [title, *lines[1:]],
-        ABOUT: [title, [], *([Span(line)] for line in about)],
+        ABOUT: [title, [], *([Span(line)] for line in about or [NO_WORDS])],
         COMMANDS: command_lines(prepared, short=True),
     }
     choices = choices_of(prepared.plan, [*shipped_topologies()])

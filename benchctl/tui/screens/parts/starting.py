@@ -51,7 +51,7 @@ def question(prepared: Planned) -> Question:
         named = ", ".join(
             name if name == address else f"{name} ({address})" for name, address in places.items()
         )
-        traffic = much or traffic_text(expected_traffic(prepared).whole)
+        traffic = much or traffic_text(expected_traffic(prepared))
         detail = f"servers  {named}\ntraffic  {traffic}\ntime     {lasts}"
     if commands:
         runs = f"it runs {format_count(len(commands), 'command')} with your rights:"

@@ -166,7 +166,7 @@ def drop_hosts(sock: socket.socket, hosts: Iterable[str]) -> None:
 def _of_host(family: int, host: str) -> bytes:
     """Return the instructions that drop the packets of one host, and go on with all others."""
     octets = socket.inet_pton(family, host.partition("%")[0])
-    if family == socket.AF_INET6 and not host.startswith("fe80:"):
+    if family == socket.AF_INET6 and (octets[0], octets[1] & 0xC0) != (0xFE, 0x80):
         octets = octets[:8]
     at, words = _SOURCE_AT[socket.AddressFamily(family)], len(octets) // 4
     code = b""
