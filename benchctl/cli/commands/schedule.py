@@ -220,7 +220,7 @@ def list_(
         for one in schedules:
             print(msgspec.json.encode(one).decode())
     elif schedules:
-        print(align(HEADS, schedule_rows(schedules, book.entries(), time.time())))
+        print(align(HEADS, schedule_rows(schedules, book.entries(), time.time())), end="")
     else:
         print("no schedules: add one with benchctl schedule add PROFILE --every 6h")
 

@@ -129,7 +129,7 @@ class Reflector:
     def shut_out(self) -> tuple[str, ...]:
         """Return the hosts of which nothing should be read now: to read it takes time from others.
 
-        What a client sends a quarter faster than it may is a flood.
+        A client that sends a quarter faster than it may floods the port.
         """
         if not self._shut_out:
             return ()
