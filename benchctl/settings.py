@@ -13,7 +13,7 @@
     [programs]                 # where a tool is, if it is not in the PATH
     iperf3 = "/opt/iperf3/bin/iperf3"
 
-    [keys]                     # docs/tui.md lists the names
+    [keys]                     # "benchctl help tui" lists the names
     "live.freeze" = "f1"
 
 The file is in the user's configuration directory, or where ``BENCHCTL_SETTINGS`` says. An option of

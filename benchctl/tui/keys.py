@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from textual.binding import Binding
 from textual.dom import DOMNode
+from textual.keys import format_key
 
 from benchctl.tui.app import BenchApp
 from benchctl.tui.registry import SCREENS
@@ -39,3 +40,20 @@ def all_bindings() -> dict[str, Binding]:
     ]
     bindings = [binding for owner in owners for binding in owner.BINDINGS]
     return {one.id: one for one in bindings if isinstance(one, Binding) and one.id is not None}
+
+
+def described() -> list[tuple[str, str]]:
+    """Return, for each key, its name in the settings with the keys, and what it does."""
+    return [
+        (
+            f"{name}  {' '.join(map(_typed, binding.key.split(',')))}",
+            binding.tooltip or binding.description,
+        )
+        for name, binding in all_bindings().items()
+    ]
+
+
+def _typed(key: str) -> str:
+    """Return a key as it is typed and named in ASCII: ``[`` for left_square_bracket, but left."""
+    shown = format_key(key)
+    return shown if len(shown) == 1 and shown.isascii() else key

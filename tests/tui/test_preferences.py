@@ -1,26 +1,20 @@
-"""The settings of the screens, and the names of keys that the documents list."""
-
-import re
-from pathlib import Path
+"""The settings of the screens, and the names of keys that the man page lists."""
 
 import pytest
 
 from benchctl.errors import ProfileError
 from benchctl.settings import UserSettings
 from benchctl.tui.draw.text.glyphs import ASCII, BLOCKS, BRAILLE, CONSOLE
-from benchctl.tui.keys import all_bindings
+from benchctl.tui.keys import all_bindings, described
 from benchctl.tui.preferences import Preferences, glyphs_of, preferences_of
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "tui.md"
 
-
-def test_every_key_is_in_the_document_by_its_name_and_no_other():
-    text = DOCUMENT.read_text("utf-8")
-    rows = re.findall(r"^\| (.*) \| (.*) \| `(\w+\.\w+)` \|$", text, re.M)
-    bindings = all_bindings()
-    assert [name for _, _, name in rows] == list(bindings)
-    assert all(keys.count("`") == 2 * len(bindings[n].key.split(",")) for keys, _, n in rows)
-    assert [what for _, what, _ in rows] == [b.tooltip or b.description for b in bindings.values()]
+def test_every_key_is_described_by_its_name_and_as_it_is_typed():
+    rows = dict(described())
+    assert [row.split()[0] for row in rows] == list(all_bindings())
+    assert rows["live.before  ["] == "The trial or run before"
+    assert rows["live.zoom_in  + ="] == "Zoom"
+    assert "live.freeze  space" in rows
 
 
 def test_settings_that_are_not_there_have_their_defaults(tmp_path):

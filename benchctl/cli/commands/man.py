@@ -28,6 +28,7 @@ EXIT_STATUS: tuple[Item, ...] = (
     ("4", "The store or a result cannot be read or written, or benchctl has a fault."),
     ("130, 143", "Interrupted, terminated; what was measured is kept."),
 )
+KEYS = 'A key has a name. The table "keys" of settings.toml gives it other keys.'
 FILES: tuple[Item, ...] = (
     ("~/.config/benchctl/settings.toml", 'Settings; "benchctl settings" shows them.'),
     ("~/.local/share/benchctl/runs.sqlite", "The store of all runs."),
@@ -84,6 +85,10 @@ def _parts(words: str, command: Any) -> Iterator[Section]:
         parts = _parts(f"{words} {name}", inner)
         items = tuple(item for part in parts for item in part.items if "--help" not in item[0])
         yield Section(f"{words} {name}", about, items)
+    if words == "benchctl tui":
+        from benchctl.tui.keys import described
+
+        yield Section("Keys", (KEYS,), tuple(described()))
 
 
 def _paragraphs(command: Any) -> tuple[str, ...]:
