@@ -13,7 +13,7 @@ from benchctl.profile.load import load_profile
 
 QUESTIONS = [
     "guide.md#measure-between-two-hosts",
-    "guide.md#write-a-profile-for-your-servers",
+    "day.md#a-profile",
     "guide.md#show-results-to-others",
     "guide.md#measure-one-way-delay",
     "output.md#what-the-columns-mean",
