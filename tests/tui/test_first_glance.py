@@ -15,10 +15,10 @@ def plan():
 
 # question, screen, the exact phrase, the lines on which it may stand
 ANSWERS = (
-    ("how do I start", plan, "r starts  6 trials", (11, 12, 13)),
-    ("how long will it take", plan, "2 min 00 s", (11, 12, 13)),
-    ("how much traffic will this send", plan, "no traffic leaves it", (11, 12, 13)),
-    ("from where", plan, "on this machine", (11, 12, 13)),
+    ("how do I start", plan, "r starts  6 trials", (15, 16)),
+    ("how long will it take", plan, "2 min 00 s", (15, 16)),
+    ("how much traffic will this send", plan, "no traffic leaves it", (15, 16)),
+    ("from where", plan, "on this machine", (15, 16)),
 )
 
 

@@ -21,7 +21,7 @@ from benchctl.tui.draw.views.verdicts import (
     verdict_of,
 )
 from benchctl.tui.model.past import HistoryEntry
-from benchctl.units import format_range, format_time
+from benchctl.units import format_ago, format_range, format_time
 from benchctl.visible import width_of
 
 NOTHING = "-"
@@ -103,6 +103,32 @@ def _beside(one: HistoryEntry) -> Span:
     if invalid := len(one.compared) - counted.total():
         parts.append(f"{INVALID}{invalid}")
     return Span("  ".join(parts), role)
+
+
+def answer_text(one: HistoryEntry) -> tuple[str, str]:
+    """Return what came out of a run in a few words, and their role: state, figure, verdict."""
+    shown = state(one.run.status)
+    figure = _figure(one) if one.key.rows else shown.text[2:]
+    beside = _beside(one).text if one.compared else ""
+    return (
+        f"{shown.text[0]} {figure}  {beside}".rstrip(),
+        "" if shown.role == "good" else shown.role,
+    )
+
+
+def run_lines(one: HistoryEntry, now: float, said: Sequence[str]) -> list[Line]:
+    """Return a run in full: what it is, when it was, and the sentences that were ``said`` of it."""
+    run = one.run
+    rows = [
+        ("run", run.name),
+        ("status", state(run.status).text),
+        ("began", f"{format_time(run.created_time)}, {format_ago(now - run.created_time)}"),
+        ("host", one.host),
+        ("tags", ", ".join(run.tags)),
+    ]
+    lines: list[Line] = [[Span(run.profile, "title"), Span(f"  {run.title}")], []]
+    lines += [[Span(f"{name:<6}  ", "label"), Span(text)] for name, text in rows if text]
+    return [*lines, [], *([Span(sentence)] for sentence in said)]
 
 
 def about_run(one: HistoryEntry) -> Line:
