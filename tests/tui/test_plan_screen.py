@@ -32,7 +32,7 @@ from benchctl.store.locks import Liveness
 from benchctl.store.manage import set_tags
 from benchctl.store.read import Reader
 from benchctl.tui.app import BenchApp
-from benchctl.tui.model.offers import Kind
+from benchctl.tui.model.offers import OfferKind
 from benchctl.tui.screens.base.modals import Ask, Dialog, Help, Prompt
 from benchctl.tui.screens.history import HistoryScreen
 from benchctl.tui.screens.live import LiveScreen
@@ -356,7 +356,7 @@ def test_a_run_that_goes_on_is_first_and_opens_live(alive):
 
     async def script(pilot):
         assert "Running now  tour         trial 1 of 8" in await press(pilot)
-        assert pilot.app.page.offer.kind is Kind.HOST
+        assert pilot.app.page.offer.kind is OfferKind.HOST
         made.end_trial()
         made.begin_trial()
         await until(pilot, lambda: "trial 2 of 8" in shown(pilot))

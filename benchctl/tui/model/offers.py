@@ -2,26 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 
 from msgspec import Struct
 
-from benchctl.tui.draw.text.spans import Line, Span
-
 HOST_TEXT = "throughput both ways, round trips idle and under load, loss"
-HOST_LINES: Sequence[Line] = (
-    [Span("Measures to one host what "), Span("benchctl quick HOST", "strong"), Span(" does:")],
-    [Span(f"{HOST_TEXT}.")],
-    [],
-    [Span("There, a server answers: "), Span("benchctl serve", "strong"), Span(", or "),
-     Span("iperf3 -s", "strong"), Span('. "local" is this machine.')],
-    [Span("A connection shows which one it is. Nothing else is sent before you start it.")],
-)  # fmt: skip
 
 
-class Kind(StrEnum):
+class OfferKind(StrEnum):
     """The sections of the list, as they are called."""
 
     RUNNING = "Running now"
@@ -38,7 +27,7 @@ class Offer(Struct, frozen=True):
     a host, its name, which is empty until it is asked for.
     """
 
-    kind: Kind
+    kind: OfferKind
     name: str = ""
     text: str = ""
     role: str = ""
@@ -54,14 +43,14 @@ class Offer(Struct, frozen=True):
     @property
     def is_planned(self) -> bool:
         """Whether there is a plan of it."""
-        return self.path is not None or (self.kind is Kind.HOST and bool(self.name))
+        return self.path is not None or (self.kind is OfferKind.HOST and bool(self.name))
 
     @property
     def command(self) -> list[str]:
         """The command that shows or does the same."""
         if self.path is not None:
-            shipped = self.kind is Kind.EXAMPLE
+            shipped = self.kind is OfferKind.EXAMPLE
             return ["benchctl", "plan", self.name if shipped else str(self.path)]
-        if self.kind is Kind.HOST:
+        if self.kind is OfferKind.HOST:
             return ["benchctl", "quick", self.name or "HOST"]
         return ["benchctl", "show", self.run]

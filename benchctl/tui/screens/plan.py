@@ -19,7 +19,7 @@ from benchctl.tui.draw.text.columns import Column
 from benchctl.tui.draw.text.spans import Line, Span
 from benchctl.tui.meanings import NEXT, RUN
 from benchctl.tui.model.choices import Choices, Settable
-from benchctl.tui.model.offers import HOST_LINES, Kind, Offer
+from benchctl.tui.model.offers import HOST_TEXT, Offer, OfferKind
 from benchctl.tui.screens.base.modals import Ask, Prompt
 from benchctl.tui.screens.base.page import AppContext
 from benchctl.tui.screens.base.tables import SHOWN_FILTER
@@ -32,10 +32,20 @@ from benchctl.tui.widgets.tabs import Tabs
 if TYPE_CHECKING:
     from benchctl.tui.screens.parts.drawn import Drawn
 
+HOST_LINES: Sequence[Line] = (
+    [Span("Measures to one host what "), Span("benchctl quick HOST", "strong"), Span(" does:")],
+    [Span(f"{HOST_TEXT}.")],
+    [],
+    [Span("There, a server answers: "), Span("benchctl serve", "strong"), Span(", or "),
+     Span("iperf3 -s", "strong"), Span('. "local" is this machine.')],
+    [Span("A connection shows which one it is. Nothing else is sent before you start it.")],
+)  # fmt: skip
+# With fewer lines, what can be chosen is only named: what a start does is wanted more.
+LOW = 20
 ENTER = {
-    Kind.HOST: "asks for a host, and shows what would be measured",
-    Kind.RUNNING: "watches it",
-    Kind.PAST: "opens its summary",
+    OfferKind.HOST: "asks for a host, and shows what would be measured",
+    OfferKind.RUNNING: "watches it",
+    OfferKind.PAST: "opens its summary",
 }
 
 
@@ -65,18 +75,19 @@ class PlanScreen(EditingPage):
         #middle { layout: vertical; height: 1fr; }
         #left { height: auto; }
         #right { height: 1fr; }
-        #offers { height: 9; padding: 0 1; }
+        #offers { height: 40vh; max-height: 9; padding: 0 1; }
         #choices { height: auto; max-height: 4; padding: 0 1; border-top: solid $foreground 30%; }
         Tabs, #text { padding: 0 1; }
         #text { height: 1fr; }
         Notes { padding: 0 1; }
+        &.-low #choices { max-height: 2; }
         &.-narrow.-choosing #offers { height: 3; }
         &.-narrow.-choosing #choices { max-height: 9; }
         &.-wide, &.-huge {
             #middle { layout: horizontal; }
             #left { width: 50%; height: 1fr; }
             #right { width: 1fr; }
-            #offers { height: 1fr; }
+            #offers { height: 1fr; max-height: 100vh; }
             #choices { max-height: 50%; }
         }
         &.-huge #left { width: 44%; }
@@ -183,6 +194,9 @@ class PlanScreen(EditingPage):
             self._wants_start = False
             self._start(ask=True)
 
+    def fit(self) -> None:
+        self.set_class(self.size.height < LOW, "-low")
+
     def _key(self, name: str, default: str) -> str:
         """Return how a key is shown, by the name of what it does."""
         bound = [binding for _, binding, _, _ in self.active_bindings.values()]
@@ -205,7 +219,7 @@ class PlanScreen(EditingPage):
         other, self._drawn = offer != self._planned[0], None
         self._planned = offer, {}
         does: Line = [Span("enter", "title"), Span(f"  {ENTER[offer.kind]}")]
-        lines = HOST_LINES if offer.kind is Kind.HOST else self.about_run(offer)
+        lines = HOST_LINES if offer.kind is OfferKind.HOST else self.about_run(offer)
         self.bar.show(_title(offer))
         self._tabs.show((), 0, "")
         self._show_choices(())
@@ -263,11 +277,11 @@ class PlanScreen(EditingPage):
         offer = self.offer
         if event.table is self._choices:
             self._choose(self._rows[event.index])
-        elif offer.kind is Kind.HOST:
+        elif offer.kind is OfferKind.HOST:
             self.ask_host()
-        elif offer.kind is Kind.RUNNING:
+        elif offer.kind is OfferKind.RUNNING:
             self.want("live", offer.run_id)
-        elif offer.kind is Kind.PAST:
+        elif offer.kind is OfferKind.PAST:
             self.want("summary", offer.run_id)
         else:
             self._text.focus()
@@ -292,7 +306,7 @@ class PlanScreen(EditingPage):
     def action_run(self) -> None:
         """Run the profile; what is still planned asks when its plan is shown."""
         offer = self.offer
-        if not offer.is_planned and offer.kind is Kind.HOST:
+        if not offer.is_planned and offer.kind is OfferKind.HOST:
             self.ask_host(self.action_run)
         elif not offer.is_planned:
             self.notify("this is a run: enter opens it; r starts a profile", severity="warning")
@@ -358,6 +372,6 @@ def _title(offer: Offer) -> str:
     """Return what a line is called: of a profile as commands take it, of a run its name."""
     if offer.path is not None:
         return offer.command[-1]
-    if offer.kind is Kind.HOST:
+    if offer.kind is OfferKind.HOST:
         return f"Measure to {offer.name or 'a host'}"
     return f"{offer.name} {offer.run}"

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from benchctl.analysis.runs.compare import Verdict
 from benchctl.report.comparison.comparison import relative, signed
 from benchctl.report.pivot import with_interval
@@ -25,9 +27,11 @@ from benchctl.units import format_ago, format_range, format_time
 from benchctl.visible import width_of
 
 NOTHING = "-"
-AGO = len("59 min ago")
-WHEN = 6
-"""The place of the column that says how long ago a run began, which changes all the time."""
+WHEN, BEGAN = 1, 2
+"""The places of the columns that say how long ago a run began, which changes, and at what time."""
+MOST_TEXT = 24
+# Where there is little room: without the year, and with less of the words.
+LESS_TEXT, LESS_TIME = {"profile": 16, "tags": 10}, len("11-21 03:25")
 
 
 def run_columns(rows: Sequence[Cells]) -> list[Column]:
@@ -38,33 +42,43 @@ def run_columns(rows: Sequence[Cells]) -> list[Column]:
 
     return [
         Column("", 1, fixed=True),
-        Column("run", widest(1, 20), fixed=True),
-        Column("profile", min(24, widest(2, 7))),
-        Column("status", widest(3, 6)),
+        Column("ago", len("59 min"), right=True, fixed=True),
+        Column("began", len("2026-11-21 03:25"), right=True, fixed=True),
+        Column("profile", min(MOST_TEXT, widest(3, 7)), fixed=True),
         Column("figure", widest(4, 11), right=True),
         Column("baseline", widest(5, 8), right=True),
-        Column("when", AGO, right=True),
-        Column("tags", widest(7, 4)),
-        Column("of", widest(8, 2)),
-        Column("began", 16),
+        Column("tags", min(MOST_TEXT, widest(6, 4)), fixed=True),
+        Column("status", widest(7, 6)),
+        Column("run", widest(8, 20)),
+        Column("of", widest(9, 2)),
         Column("host", widest(10, 4)),
     ]
 
 
+def narrowed(columns: Sequence[Column], rows: Sequence[Cells]) -> list[Column]:
+    """Return the columns for 80 characters, which show when, what, the answer, and the tags."""
+    columns = [
+        replace(one, width=min(one.width, LESS_TEXT.get(one.head, one.width))) for one in columns
+    ]
+    if len({row[BEGAN].text[:4] for row in rows}) == 1:
+        columns[BEGAN] = replace(columns[BEGAN], width=LESS_TIME)
+    return columns
+
+
 def run_row(one: HistoryEntry, *, marked: bool) -> Cells:
     """Return one run as a row of the history."""
-    run = one.run
+    run, shown = one.run, state(one.run.status)
     return [
-        Span("●" if marked else " ", "strong"),
-        Span(run.name),
+        Span("●", "strong") if marked else Span(shown.text[0], shown.role),
+        Span(""),  # see `WHEN`
+        Span(format_time(run.created_time)),
         Span(run.profile),
-        state(run.status),
         Span(_figure(one), PLAIN if one.valid else "bad"),
         _beside(one),
-        Span(""),  # see `WHEN`
         Span(_tags(one), "dim"),
+        shown,
+        Span(run.name),
         Span(one.key.title),
-        Span(format_time(run.created_time)),
         Span(one.host),
     ]
 
@@ -132,9 +146,9 @@ def run_lines(one: HistoryEntry, now: float, said: Sequence[str]) -> list[Line]:
 
 
 def about_run(one: HistoryEntry) -> Line:
-    """Return the key figure of a run, its difference from the baseline, and its tags, in full."""
-    tags = f"  [{', '.join(one.run.tags)}]" if one.run.tags else ""
-    return [*_key_figure(one), Span(tags, "dim")]
+    """Return a run's key figure, difference from the baseline, name and tags, in full."""
+    tags = f" [{', '.join(one.run.tags)}]" if one.run.tags else ""
+    return [*_key_figure(one), Span(f"  {one.run.name}{tags}", "dim")]
 
 
 def _key_figure(one: HistoryEntry) -> Line:

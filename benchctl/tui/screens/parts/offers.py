@@ -16,7 +16,7 @@ from benchctl.run.status import Status
 from benchctl.store.read import Reader
 from benchctl.tui.draw.text.columns import Cells, Column, FreeText
 from benchctl.tui.draw.text.spans import Line, Span
-from benchctl.tui.model.offers import HOST_TEXT, Kind, Offer
+from benchctl.tui.model.offers import HOST_TEXT, Offer, OfferKind
 from benchctl.tui.screens.base.modals import Prompt
 from benchctl.tui.screens.base.page import AppContext, ReportPage
 from benchctl.tui.widgets.table import Table
@@ -48,9 +48,9 @@ def find_profiles(here: Path) -> list[Offer]:
             inside = path.relative_to(root)
             if "labs" not in inside.parts and path.name != "pyproject.toml":
                 name = str(inside.with_suffix("")).removeprefix("profiles/")
-                kind = Kind.EXAMPLE if root is ours else Kind.OWN
+                kind = OfferKind.EXAMPLE if root is ours else OfferKind.OWN
                 found.setdefault(path.resolve(), Offer(kind, name, path=path))
-    return sorted(found.values(), key=lambda offer: offer.kind == Kind.EXAMPLE)
+    return sorted(found.values(), key=lambda offer: offer.kind == OfferKind.EXAMPLE)
 
 
 def _order(inside: Path) -> tuple[bool, int, Path]:
@@ -76,7 +76,7 @@ class OffersPage(ReportPage):
         self._profiles: Sequence[Offer] = ()
         self._measured: Sequence[Offer] = ()
         self._last: Sequence[HistoryEntry] = ()
-        self._host = Offer(Kind.HOST)
+        self._host = Offer(OfferKind.HOST)
         self._titles: dict[Path, str] = {}
         self._past: PastReader | None = None
         self._answers: dict[object, Sequence[str]] = {}
@@ -101,7 +101,7 @@ class OffersPage(ReportPage):
         there = (one for one in self._profiles if one.path and one.path.resolve() == full)
         offer = next(there, None)
         if offer is None:
-            offer = Offer(Kind.OWN, str(path), path=path)
+            offer = Offer(OfferKind.OWN, str(path), path=path)
             self._profiles = [offer, *self._profiles]
             self._show_offers()
         self._list.go_to(self._offers.index(offer))
@@ -110,14 +110,14 @@ class OffersPage(ReportPage):
         """Show the list, with the cursor where it was."""
         key = self.offer.key
         runs = [_as_offer(one) for one in self._last]
-        own = [one for one in self._profiles if one.kind is Kind.OWN]
-        examples = [one for one in self._profiles if one.kind is Kind.EXAMPLE]
+        own = [one for one in self._profiles if one.kind is OfferKind.OWN]
+        examples = [one for one in self._profiles if one.kind is OfferKind.EXAMPLE]
         self._offers = offers = [*self._measured, self._host, *own, *runs, *examples]
         places = {offer.key: place for place, offer in enumerate(offers)}
         self._list.index = places.get(key, self._list.index)
         named = [width_of(one.name) for one in (*self._measured, *own, *runs)]
         columns = [
-            Column("begin with", max(map(len, Kind)), fixed=True),
+            Column("begin with", max(map(len, OfferKind)), fixed=True),
             Column("", min(MOST_NAME, max([8, *named]))),
             Column("", 60),
         ]
@@ -128,7 +128,7 @@ class OffersPage(ReportPage):
         before = self._list.before(index)
         is_first = before is None or self._offers[before].kind is not offer.kind
         head = Span(offer.kind if is_first else "", "label")
-        if offer.kind is Kind.HOST:
+        if offer.kind is OfferKind.HOST:
             return [head, FreeText(f"to {offer.name or 'a host'}: {HOST_TEXT}")]
         if offer.path is None:
             ago = self._ago(offer.run_id)
@@ -136,7 +136,7 @@ class OffersPage(ReportPage):
         if offer.path not in self._titles:
             self._titles[offer.path] = title_of(offer.path)
         title = self._titles[offer.path]
-        if offer.kind is Kind.OWN:
+        if offer.kind is OfferKind.OWN:
             return [head, Span(offer.name), Span(title)]
         # By its name, it is found by those who know it.
         return [head, FreeText(title or offer.name), Span(""), Span(f"{offer.kind} {offer.name}")]
@@ -159,12 +159,14 @@ class OffersPage(ReportPage):
             rows = next(parts)
         stamps = reader.stamps()
         open_ones = [run_id for run_id, stamp in stamps.items() if not stamp.status.has_ended]
+        runs = (run for run in reader.runs_of(open_ones) if run.status is Status.RUNNING)
         running = [
             Offer(
-                Kind.RUNNING, run.profile, f"trial {reader.furthest(run.id) + 1} of {run.trials}",
-                "running", run=run.name, run_id=run.id,
+                OfferKind.RUNNING, run.profile,
+                f"trial {reader.furthest(run.id) + 1} of {run.trials}", "running",
+                run=run.name, run_id=run.id,
             )
-            for run in reader.runs_of(open_ones) if run.status is Status.RUNNING
+            for run in runs
         ]  # fmt: skip
         return partial(self._take_runs, running, rows.past)
 
@@ -217,7 +219,7 @@ class OffersPage(ReportPage):
 
         def take(host: str | None) -> None:
             if host:
-                self._host = Offer(Kind.HOST, host)
+                self._host = Offer(OfferKind.HOST, host)
                 self._show_offers()
                 self._list.go_to(self._offers.index(self._host))
                 self.tick()
@@ -233,4 +235,4 @@ def _as_offer(one: HistoryEntry) -> Offer:
 
     text, role = answer_text(one)
     run = one.run
-    return Offer(Kind.PAST, run.profile, text, role, run=run.name, run_id=run.id)
+    return Offer(OfferKind.PAST, run.profile, text, role, run=run.name, run_id=run.id)

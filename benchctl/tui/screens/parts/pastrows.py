@@ -33,9 +33,9 @@ class PastRows(NamedTuple):
 class PastReader:
     """Reads the runs of a store, and keeps what it has read of those that have ended."""
 
-    def __init__(self, first: int = FIRST) -> None:
-        """Read the ``first`` newest at first."""
-        self._first = first
+    def __init__(self, first: int | None = None) -> None:
+        """Read the ``first`` newest at first; None: a screenful."""
+        self._first = FIRST if first is None else first
         self._keys: dict[int, tuple[RunStamp, KeyFigure]] = {}
         """The key figures, each with the stamp of its run."""
         self._rows: dict[int, tuple[object, HistoryEntry, Cells]] = {}
