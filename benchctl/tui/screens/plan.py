@@ -94,9 +94,10 @@ class PlanScreen(EditingPage):
     }
     """
 
-    def __init__(self, around: AppContext, profile: Path | None = None) -> None:
+    def __init__(self, around: AppContext, given: Path | str | None = None) -> None:
+        """Start with a profile, or a host."""
         super().__init__(around)
-        self._given = profile
+        self._given = given
         self._planned: tuple[object, dict[Path, float]] = (None, {})
         """What is shown, and of a plan its files with when they were last written."""
         self._drawn: Drawn | None = None
@@ -119,7 +120,7 @@ class PlanScreen(EditingPage):
         self._list.index = -1
         self.look_for_profiles()
         if self._given is not None:
-            self.go_to_profile(self._given)
+            self.go_to(self._given)
         self._list.focus()
 
     @property

@@ -92,5 +92,5 @@ class EditingPage(OffersPage):
             return
         self.notify(str(path), title="written")
         self.look_for_profiles()
-        self.go_to_profile(path)
+        self.go_to(path)
         self._list.focus()

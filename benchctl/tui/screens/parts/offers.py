@@ -93,17 +93,19 @@ class OffersPage(ReportPage):
         self._profiles, self._titles = find_profiles(Path()), {}
         self._show_offers()
 
-    def go_to_profile(self, path: Path) -> None:
-        """Put the cursor on a profile, which may be in no list yet."""
+    def go_to(self, what: Path | str) -> None:
+        """Put the cursor on a profile, which may be in no list yet, or on a host."""
         self.filter_line.clear_words()
         self._list.filter("")
-        full = path.resolve()
-        there = (one for one in self._profiles if one.path and one.path.resolve() == full)
-        offer = next(there, None)
-        if offer is None:
-            offer = Offer(OfferKind.OWN, str(path), path=path)
-            self._profiles = [offer, *self._profiles]
-            self._show_offers()
+        if isinstance(what, str):
+            offer = self._host = Offer(OfferKind.HOST, what)
+        else:
+            full = what.resolve()
+            there = (one for one in self._profiles if one.path and one.path.resolve() == full)
+            offer = next(there, None) or Offer(OfferKind.OWN, str(what), path=what)
+            if offer not in self._profiles:
+                self._profiles = [offer, *self._profiles]
+        self._show_offers()
         self._list.go_to(self._offers.index(offer))
 
     def _show_offers(self) -> None:
@@ -219,9 +221,7 @@ class OffersPage(ReportPage):
 
         def take(host: str | None) -> None:
             if host:
-                self._host = Offer(OfferKind.HOST, host)
-                self._show_offers()
-                self._list.go_to(self._offers.index(self._host))
+                self.go_to(host)
                 self.tick()
                 then()
 
