@@ -158,9 +158,10 @@ def _key_figure(one: HistoryEntry) -> Line:
     if len(one.compared) == 1 and len(key.rows) == 1:
         return described(one.compared[0])
     points = f" at {len(key.rows)} points" if len(key.rows) > 1 else ""
-    line = [Span(f"{key.title}{points}", "strong"), Span(f": {_figure(one)}")]
+    line = [Span(f"{key.title}{points}", "strong")]
+    if one.compared:
+        line.append(Span(f", against the baseline: {tally(one.compared)}"))
+    line.append(Span(f"{';' if one.compared else ':'} {_figure(one)}"))
     if not one.valid:
         line.append(Span(f" {NOT_KEPT_UP}", "bad"))
-    if one.compared:
-        line.append(Span(f"; against the baseline: {tally(one.compared)}"))
     return line
