@@ -43,6 +43,17 @@ def find_profile(name: str) -> Path:
     return _find("profile", name, Path(name), shipped_profiles())
 
 
+def title_of(path: Path) -> str:
+    """Return the title of a profile; empty if it has none of its own, or cannot be read."""
+    import tomllib
+
+    try:
+        title = tomllib.loads(path.read_text(encoding="utf-8")).get("title")
+    except (OSError, ValueError):
+        return ""
+    return title if isinstance(title, str) else ""
+
+
 def find_topology(name: str, path: Path | None = None) -> Path:
     """Return a topology file: the one at a path, or the bundled one of this name.
 

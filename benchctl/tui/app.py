@@ -6,16 +6,14 @@ import os
 import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
-from functools import partial
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import constants, events
-from textual.app import App, SystemCommand
+from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.driver import Driver
 from textual.filter import LineFilter
 from textual.notifications import SeverityLevel
-from textual.screen import Screen
 from textual.theme import Theme
 
 from benchctl.errors import BenchctlError
@@ -31,6 +29,9 @@ from benchctl.tui.typeahead import KeyQueue, Typed
 from benchctl.tui.widgets.plainer import Plainer
 from benchctl.visible import visible_lines
 
+if TYPE_CHECKING:
+    from textual.command import Provider
+
 # Rich's name for terminals of 8 or 16 colours; it has none for monochrome ones.
 FEW_COLOURS = ("standard", None)
 # Until a message that has had its time is off the screen.
@@ -41,10 +42,17 @@ _HAND_ON = {"benchctl.tui.app", "benchctl.tui.typeahead"}
 MOST_FAULTS = 100
 
 
+def _finder() -> type[Provider]:
+    from benchctl.tui.palette import Finder
+
+    return Finder
+
+
 class BenchApp(App[None]):
     """The screens over one store; ``first`` is the first page."""
 
     TITLE = "benchctl"
+    COMMANDS: ClassVar = {_finder}
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("question_mark,f1", "keys", "Keys", id="app.keys"),
         *(
@@ -233,6 +241,18 @@ class BenchApp(App[None]):
         self.uninstall_screen(page)
         await page.remove()
 
+    def on_page_plan_wanted(self, wanted: Page.PlanWanted) -> None:
+        """Show the plan of a profile, or of what is measured to a host."""
+        from benchctl.tui.screens.plan import PlanScreen
+
+        page = self._pages.get(PlanScreen.NAME)
+        if isinstance(page, PlanScreen) and not page.failed:
+            page.go_to(wanted.what)
+        else:
+            page = self._pages[PlanScreen.NAME] = PlanScreen(self._around, wanted.what)
+            self._install(page)
+        self._switch(page)
+
     def action_show(self, name: str) -> None:
         """Show a screen in its last state, with the last viewed runs, or the newest."""
         runs, page = SCREENS[name].runs, self._pages.get(name)
@@ -275,16 +295,3 @@ class BenchApp(App[None]):
     def action_save(self) -> None:
         """Save a picture of the screen, or the table."""
         self.page.save()
-
-    def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
-        """Offer every key of the screen in the palette, and the themes."""
-        yield SystemCommand("Theme", "Change the colours", self.action_change_theme)
-        seen = set()
-        for _, binding, enabled, _ in screen.active_bindings.values():
-            if enabled and binding.id and binding.description not in seen:
-                seen.add(binding.description)
-                yield SystemCommand(
-                    binding.description,
-                    f"key {self.get_key_display(binding)}",
-                    partial(self.simulate_key, binding.key),
-                )

@@ -7,8 +7,9 @@ import sys
 
 import pytest
 
-from benchctl.cli.commands.quick import _answering
 from benchctl.engine.checks import network
+from benchctl.engine.prepare import quick_look
+from benchctl.engine.prepare.quick_look import look_at
 from benchctl.errors import MissingError
 from benchctl.metrics import Direction
 from benchctl.profile.quick import Quick
@@ -114,18 +115,19 @@ def test_only_what_a_tool_accepts_is_asked_of_it():
 @pytest.mark.parametrize(
     ("listens", "tool"), [({8088}, "simpleperf"), ({5201}, "iperf3"), ({8088, 5201}, "simpleperf")]
 )
-def test_which_server_answers_is_found_out_and_said(monkeypatch, capsys, listens, tool):
+def test_which_server_answers_is_found_out_and_said(monkeypatch, listens, tool):
     said = {8088: "silent", 5201: "silent", **dict.fromkeys(listens, "")}
-    monkeypatch.setattr(network, "listening", lambda host, ports: {p: said[p] for p in ports})
-    assert _answering("192.0.2.1", None, quiet=False) == tool
-    assert f"{tool} answers at 192.0.2.1 port " in capsys.readouterr().err
+    monkeypatch.setattr(quick_look, "listening", lambda host, ports: {p: said[p] for p in ports})
+    told = []
+    assert look_at("192.0.2.1", note=told.append).backend == tool
+    assert told[0].startswith(f"{tool} answers at 192.0.2.1 port ")
 
 
 def test_if_none_answers_it_is_said_of_each_port_why(monkeypatch):
     said = {8088: "connection refused", 5201: "silent for 3 s"}
-    monkeypatch.setattr(network, "listening", lambda host, ports: {p: said[p] for p in ports})
+    monkeypatch.setattr(quick_look, "listening", lambda host, ports: {p: said[p] for p in ports})
     with pytest.raises(MissingError) as failed:
-        _answering("192.0.2.1", None, quiet=False)
+        look_at("192.0.2.1")
     assert failed.value.message == (
         "no server answers at 192.0.2.1: simpleperf port 8088 connection refused, iperf3 port 5201"
         " silent for 3 s"
@@ -170,4 +172,4 @@ def test_a_name_that_is_not_known_is_said_before_anything_is_planned(benchctl):
     ("port", "tool"), [(8088, "simpleperf"), (5201, "iperf3"), (9000, "iperf3")]
 )
 def test_a_port_that_is_given_names_the_tool_whose_own_it_is(port, tool):
-    assert _answering("192.0.2.1", port, quiet=False) == tool
+    assert look_at("192.0.2.1", port=port).backend == tool

@@ -52,7 +52,7 @@ def toy_profiles(tmp_path, monkeypatch):
         path.write_text(PROFILE)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv(FILES_VARIABLE, str(TOY))
-    for module in ("screens.plan", "screens.parts.profiles"):
+    for module in ("screens.parts.editing", "screens.parts.offers"):
         monkeypatch.setattr(f"benchctl.tui.{module}.packaged_profiles", lambda: shipped)
     finding = HealthFinding("clock", "note", "not synchronised", "timedatectl set-ntp true")
     monkeypatch.setattr("benchctl.tui.screens.parts.drawn.examine", lambda registry: [finding])

@@ -1,5 +1,7 @@
 """An error in a widget of a library is shown in a line and logged, and the screens go on."""
 
+from pathlib import Path
+
 import pytest
 from textual.screen import ModalScreen
 from textual.widgets import OptionList, Static
@@ -44,7 +46,7 @@ def test_a_key_at_which_the_palette_fails_has_no_effect(log, monkeypatch):
         assert "Search" in await press(pilot, "down")
         assert "Plan" in await press(pilot, "escape")
 
-    drive("runs.sqlite", open_plan(), script, size=(40, 20))
+    drive(Path("runs.sqlite"), open_plan(), script, size=(40, 20))
     assert "action_page_down" in log.read_text()
 
 

@@ -11,8 +11,8 @@ from benchctl.store.bulk import Bulk, FlowRow
 from benchctl.store.manage import delete_run, set_tags
 from benchctl.store.read import Reader
 from benchctl.tui.draw.text.columns import see
-from benchctl.tui.draw.text.spans import to_text
-from benchctl.tui.draw.views.runs import about_run, run_columns, run_row
+from benchctl.tui.draw.text.spans import Span, to_text
+from benchctl.tui.draw.views.runs import about_run, narrowed, run_columns, run_row
 from benchctl.tui.model.past import key_figure, past_of
 from benchctl.tui.screens.parts.pastrows import PastReader
 
@@ -43,6 +43,8 @@ def flow(trial_id, name, backend="iperf3", way="send", point="{}", **figures):
 
 
 RUN = Mock(vocabulary=Vocabulary(), profile="x", tags=())
+NAMED = Mock(id=1, tags=("lab2",), profile="x")
+NAMED.name = "a-run"
 
 
 def test_every_run_has_its_key_figure_for_each_point_and_says_which(history):
@@ -110,29 +112,49 @@ def test_points_are_never_averaged(history):
 def test_both_ends_of_a_range_have_as_many_digits():
     flows = [flow(1, "a", throughput_bps=12.1e6, point='{"n": 1}'),
              flow(2, "a", throughput_bps=13e6, point='{"n": 2}')]  # fmt: skip
-    (past,) = past_of([Mock(id=1, tags=(), profile="x")], {1: key_figure(RUN, flows, ())}, {})
-    assert to_text([about_run(past)]) == "throughput of a at 2 points: 12.1 … 13.0 Mbit/s"
+    (past,) = past_of([NAMED], {1: key_figure(RUN, flows, ())}, {})
+    assert (
+        to_text([about_run(past)])
+        == "throughput of a at 2 points: 12.1 … 13.0 Mbit/s  a-run [lab2]"
+    )
 
 
 def test_a_figure_of_a_lab_that_did_not_keep_up_is_marked():
     key = key_figure(RUN, [flow(1, "a", throughput_bps=1e6), flow(2, "a", throughput_bps=1e6)], {2})
-    (past,) = past_of([Mock(id=1, tags=(), profile="x")], {1: key}, {})
+    (past,) = past_of([NAMED], {1: key}, {})
     assert not past.valid
     assert to_text([about_run(past)]) == (
-        "throughput of a: 1.00 Mbit/s ±0 ! not valid: an emulator did not keep up"
+        "throughput of a: 1.00 Mbit/s ±0 ! not valid: an emulator did not keep up  a-run [lab2]"
     )
 
 
 @pytest.mark.parametrize("width", [60, 78, 118, 200])
-def test_every_column_is_reached_and_the_name_of_the_run_stays(history, width):
-    columns = run_columns([run_row(one, marked=False) for one in history])
+def test_every_column_is_reached_and_when_a_run_began_and_its_profile_stay(history, width):
+    rows = [run_row(one, marked=False) for one in history]
+    columns = run_columns(rows)
+    if width < 100:
+        columns = narrowed(columns, rows)
     seen = set()
     for first in range(len(columns)):
         visible = {column.head for _, column in see(columns, width, first).columns}
-        assert "run" in visible
+        assert {"ago", "began", "profile", "tags"} <= visible
         seen |= visible
     assert seen == {column.head for column in columns}
     assert all(len(run_row(one, marked=False)) == len(columns) for one in history)
+
+
+def test_80_columns_show_when_what_the_answer_and_the_tags(history):
+    rows = [run_row(one, marked=False) for one in history]
+    heads = [column.head for _, column in see(narrowed(run_columns(rows), rows), 78).columns]
+    assert heads[:7] == ["", "ago", "began", "profile", "figure", "baseline", "tags"]
+    assert rows[-1][0].text == "✗"
+
+
+def test_of_runs_of_two_years_the_year_is_said(history):
+    rows = [run_row(one, marked=False) for one in history]
+    assert narrowed(run_columns(rows), rows)[2].width == len("11-21 03:25")
+    rows[0] = [*rows[0][:2], Span("2025-12-31 23:59"), *rows[0][3:]]
+    assert narrowed(run_columns(rows), rows)[2].width == len("2025-12-31 23:59")
 
 
 def test_what_a_run_is_beside_its_baseline_is_told(history):
@@ -161,7 +183,7 @@ def test_with_one_point_the_difference_has_its_interval_and_verdict():
     place = [column.head for column in heads].index("baseline")
     assert run_row(past[0], marked=False)[place].text == "+100 % ▲ better"
     assert to_text([about_run(past[0])]) == (
-        "throughput of a: +1.00 Mbit/s (+100 %), 95 % interval +0.977 … +1.02 Mbit/s; better"
+        "throughput of a: +1.00 Mbit/s (+100 %), 95 % interval +0.977 … +1.02 Mbit/s; better  2"
     )
 
 
@@ -196,7 +218,7 @@ def test_only_runs_that_changed_are_read_again(three, monkeypatch):
     set_tags(three, 3, ["kitchen"])
     rows, ids = read()
     assert ids == [{3, 1}]
-    assert rows.cells[0][7].text == "kitchen"
+    assert rows.cells[0][6].text == "kitchen"
     assert rows.cells[1:] == before.cells[1:]
     set_tags(three, 1, [])
     set_tags(three, 2, ["baseline"])

@@ -22,20 +22,26 @@ from tui.driving import (
     shown,
     until,
 )
-from tui.made_runs import MadeRun
+from tui.made_runs import MadeRun, three_runs
 from waiting import DEADLINE_S
 
+from benchctl.backends import installed
 from benchctl.errors import MissingError, StoreError
+from benchctl.plugins import FILES_VARIABLE
 from benchctl.store.locks import Liveness
+from benchctl.store.manage import set_tags
 from benchctl.store.read import Reader
 from benchctl.tui.app import BenchApp
+from benchctl.tui.model.offers import OfferKind
 from benchctl.tui.screens.base.modals import Ask, Dialog, Help, Prompt
 from benchctl.tui.screens.history import HistoryScreen
 from benchctl.tui.screens.live import LiveScreen
 from benchctl.tui.screens.parts.drawn import draw_plan
 from benchctl.tui.screens.plan import PlanScreen
+from benchctl.tui.screens.summary import SummaryScreen
 from benchctl.tui.widgets.scrolled import Scrolled
 from benchctl.tui.widgets.table import Table
+from benchctl.tui.widgets.tabs import Tabs
 
 STORE = Path("runs.sqlite")
 OWN = Path("profiles/two-servers.toml")
@@ -82,8 +88,8 @@ def test_every_key_of_the_plan_does_what_it_says(monkeypatch, tmp_path):
         assert "streams" not in shown(pilot)
         assert "portfolio" not in await press(pilot, *"zzz", "enter")
         assert "no row has these words" in shown(pilot)
-        await press(pilot, "slash", *["backspace"] * 7, "enter", "home")
-        assert page.profile == OWN
+        await press(pilot, "slash", *["backspace"] * 7, "enter", "home", "down")
+        assert page.offer.path == OWN
         await tell("plan.attach", "a")
         assert "there are no runs yet" in notices(pilot)
         await tell("plan.history", "h")
@@ -102,7 +108,7 @@ def test_every_key_of_the_plan_does_what_it_says(monkeypatch, tmp_path):
         assert 'did you mean "repeats"?' in shown(pilot)
         assert tried == own_ids(PlanScreen)
 
-    drive(STORE, open_plan(OWN), script, size=(100, 30))
+    drive(STORE, open_plan(OWN), script, size=(120, 30))
 
 
 def test_a_profile_is_planned_anew_as_soon_as_it_is_saved():
@@ -121,7 +127,7 @@ def test_a_profile_is_planned_anew_as_soon_as_it_is_saved():
         OWN.write_text(PROFILE)
         await until(pilot, lambda: "✓ ready" in shown(pilot))
 
-    drive(STORE, open_plan(OWN), script, size=(100, 30))
+    drive(STORE, open_plan(OWN), script, size=(120, 30))
 
 
 def test_a_plan_that_is_not_of_the_selected_profile_does_not_run(monkeypatch):
@@ -255,7 +261,7 @@ def test_a_profile_of_no_list_is_shown_first(tmp_path):
     other.write_text(PROFILE)
 
     async def script(pilot):
-        assert pilot.app.page.profile == other
+        assert pilot.app.page.offer.path == other
         assert "✓ ready" in shown(pilot)
         assert f"benchctl plan {other}" == pilot.app.page.command()
 
@@ -272,8 +278,8 @@ def test_every_key_of_a_list_moves_the_cursor_or_chooses():
         for key in ("down", "down", "up", "end", "home", "pagedown", "pageup"):
             await press(pilot, key)
             places.append(table.index)
-        assert places == [1, 2, 1, 5, 0, 5, 0]
-        await press(pilot, "enter")
+        assert places == [2, 3, 2, 6, 0, 6, 0]
+        await press(pilot, "down", "enter")
         assert isinstance(pilot.app.focused, Scrolled)
         assert len(own_ids(Table)) == 9
 
@@ -301,6 +307,104 @@ def test_every_key_of_a_text_scrolls_it():
         assert "more lines" in shown(pilot)
         await press(pilot, "end")
         assert "more lines" not in shown(pilot)
+
+    drive(STORE, open_plan(OWN), script)
+
+
+def test_a_list_begins_with_a_host_and_finds_examples_by_title_and_by_name():
+    three_runs(STORE)
+
+    async def script(pilot):
+        text = await press(pilot)
+        assert "enter  asks for a host" in text
+        assert [line[1:12].strip() for line in text.splitlines()[2:8]] == [
+            "Measure", "My profiles", "Last runs", "", "", "Examples",
+        ]  # fmt: skip
+        await press(pilot, "slash", *"a1-u", "enter")
+        assert pilot.app.page.offer.name == "portfolio/a1-udp"
+        assert "Examples     A script that plays a tool" in shown(pilot)
+        assert "✓ ready" in shown(pilot)
+
+    drive(STORE, open_plan(), script)
+
+
+def test_a_last_run_is_told_and_opens_its_summary():
+    three_runs(STORE)
+    set_tags(STORE, 1, ["baseline", "lab2"])
+
+    async def script(pilot):
+        await press(pilot, "down", "down", "down")
+        await until(pilot, lambda: "7 of 8 trials measured" in shown(pilot))
+        text = await press(pilot)
+        assert "✗ 5.82 … 399 Mbit/s  ▲3  ?1" in text
+        assert "began   2026-11-21 01:25" in text
+        assert pilot.app.page.command() == "benchctl show 20261121-012512-9bd2"
+        await press(pilot, "r")
+        assert "this is a run" in notices(pilot)
+        await press(pilot, "enter")
+        assert isinstance(pilot.app.screen, SummaryScreen)
+        assert pilot.app.page.run_ids == (2,)
+
+    drive(STORE, open_plan(), script, size=(120, 40))
+
+
+def test_a_run_that_goes_on_is_first_and_opens_live(alive):
+    made = MadeRun(STORE)
+    made.begin(pid=1)
+    made.begin_trial()
+    made.measure(5.0)
+
+    async def script(pilot):
+        assert "Running now  tour         trial 1 of 8" in await press(pilot)
+        assert pilot.app.page.offer.kind is OfferKind.HOST
+        made.end_trial()
+        made.begin_trial()
+        await until(pilot, lambda: "trial 2 of 8" in shown(pilot))
+        await press(pilot, "up", "enter")
+        assert isinstance(pilot.app.screen, LiveScreen)
+
+    drive(STORE, open_plan(), script)
+    made.close()
+
+
+def test_a_host_is_asked_for_and_planned_as_quick_does(monkeypatch):
+    monkeypatch.delenv(FILES_VARIABLE)
+    installed.cache_clear()
+
+    async def script(pilot):
+        assert "Measure to which host?" in await press(pilot, "enter")
+        await press(pilot, *"no host", "enter")
+        assert "✗ wrong" in shown(pilot)
+        await press(pilot, "enter", "ctrl+u", *"local", "enter")
+        assert "✓ ready" in shown(pilot)
+        assert "Measure      to local" in shown(pilot)
+        assert "r starts  4 trials on this machine" in shown(pilot)
+        assert pilot.app.page.command() == "benchctl quick local"
+        await press(pilot, "W", "enter")
+        assert pilot.app.page.offer.path == Path("quick.toml")
+        assert "✓ ready" in shown(pilot)
+        await press(pilot, "home")
+        assert "Run quick" not in shown(pilot)
+        assert not STORE.exists()
+
+    async def starts(pilot):
+        await press(pilot, "r", *"local", "enter")
+        assert isinstance(pilot.app.screen, Ask)
+        assert "Run quick for" in shown(pilot)
+        await press(pilot, "n")
+
+    drive(STORE, open_plan(), script)
+    drive(STORE, open_plan(), starts)
+    assert 'title = "Quick look at local"' in Path("quick.toml").read_text()
+
+
+def test_a_click_shows_another_tab():
+    async def script(pilot):
+        for name in ("About", "Commands", "Plan"):
+            line = next(one for one in shown(pilot).splitlines() if "About" in one)
+            await pilot.click(Tabs, offset=(line.index(name), 0))
+            await settle(pilot)
+            assert f"[{name}]" in shown(pilot)
 
     drive(STORE, open_plan(OWN), script)
 
@@ -405,9 +509,8 @@ def test_an_empty_value_is_that_of_the_profile_and_every_profile_has_its_own_cho
     async def script(pilot):
         await choose(pilot, "repeats", "7")
         assert "42" not in values_of(pilot)["repeats"]
-        await press(pilot, "tab", "tab", "home", "down")
-        pilot.app.page.query_one("#profiles", Table).focus()
-        await press(pilot, "home", "down")
+        pilot.app.page.query_one("#offers", Table).focus()
+        await press(pilot, "home", "down", "down")
         await until(pilot, lambda: pilot.app.page.settled)
         assert values_of(pilot)["repeats"] == "3"
         await press(pilot, "up")
@@ -446,7 +549,7 @@ def test_the_opening_comment_of_a_profile_is_shown():
     )
 
     async def script(pilot):
-        lines = [line[44:].strip() for line in (await press(pilot, "V")).splitlines()]
+        lines = [line[60:].strip() for line in (await press(pilot, "V")).splitlines()]
         place = lines.index("Why this is measured:")
         assert lines[place + 1 : place + 3] == ["", "nobody knows."]
         assert "schema" not in shown(pilot)
@@ -465,7 +568,7 @@ def test_a_profile_that_comes_with_benchctl_is_edited_as_a_copy(monkeypatch, tmp
     async def script(pilot):
         await press(pilot, "e")
         await until(pilot, lambda: pilot.app.page.settled)
-        assert pilot.app.page.profile == Path("streams.toml")
+        assert pilot.app.page.offer.path == Path("streams.toml")
         assert "written\nstreams.toml" in notices(pilot)
 
     drive(STORE, open_plan(shipped), script, size=(120, 40))
@@ -477,12 +580,12 @@ def test_what_was_chosen_is_written_as_a_new_profile_that_plans_the_same():
     async def script(pilot):
         await choose(pilot, "plan", *"ok")
         await choose(pilot, "duration", *"5s")
-        before = [line[44:] for line in (await choose(pilot, "repeats", "2")).splitlines()[4:10]]
+        before = [line[60:] for line in (await choose(pilot, "repeats", "2")).splitlines()[5:10]]
         await press(pilot, "W", "ctrl+u", *"short", "enter")
         await until(pilot, lambda: pilot.app.page.settled)
         assert "✓ ready" in await press(pilot)
-        assert pilot.app.page.profile == Path("short.toml")
-        assert [line[44:] for line in shown(pilot).splitlines()[4:10]] == before
+        assert pilot.app.page.offer.path == Path("short.toml")
+        assert [line[60:] for line in shown(pilot).splitlines()[5:10]] == before
         assert "--set" not in pilot.app.page.command()
         await press(pilot, "W", "ctrl+u", *"short", "enter")
         assert "short.toml: File exists" in notices(pilot)

@@ -12,10 +12,7 @@ from benchctl.cli.shared import completion, options
 from benchctl.units import format_count
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
-
-    from benchctl.backends import Registry
-    from benchctl.metrics import Direction
+    from collections.abc import Callable
 
 
 def quick(
@@ -88,16 +85,13 @@ def quick(
     Which server answers is found out: simpleperf on port 8088, else iperf3 on 5201. The result is
     stored like any other run; "show" and "compare" work on it.
     """
-    from benchctl.backends import installed
     from benchctl.cli.shared.log import keep_log
     from benchctl.cli.shared.watch import Showing, measure
-    from benchctl.engine.checks.network import check_name
     from benchctl.engine.prepare.planning import planned
+    from benchctl.engine.prepare.quick_look import look_at
     from benchctl.engine.prepare.stored_plan import record_plan
     from benchctl.engine.prepare.volume import expected_traffic
     from benchctl.errors import UsageError
-    from benchctl.profile.quick import HERE, Quick
-    from benchctl.profile.values import check_host
     from benchctl.report.output.output import Output
     from benchctl.store.manage import read_tags
     from benchctl.toml.source import parse_toml
@@ -106,9 +100,12 @@ def quick(
     from benchctl.units import parse_duration, parse_rate
     from benchctl.visible import visible
 
+    def tell(text: str) -> None:
+        if not quiet:
+            print(visible(text), file=sys.stderr)
+
     keep_log(log, as_json=log_json, verbose=verbose)
     try:
-        check_host(host)
         duration_s = parse_duration(duration)
         udp_rate = None if udp == "0" else udp
         parse_rate(udp_rate or "unlimited")
@@ -119,15 +116,11 @@ def quick(
     if save is not None:
         options.check_new(f"--save {save}", save)
     shown = options.format_for(form, output)
-    is_here = host in HERE and port is None
-    if not (ssh or is_here):
-        check_name(host)
     with Output(output) as out:
-        tool = backend or (OURS if ssh or is_here else _answering(host, port, quiet=quiet))
-        directions, accepts = _abilities(tool, installed())
-        wanted = Quick(
-            host, tool, directions, duration_s, port, udp_rate, not no_ping, ssh, accepts
-        )
+        wanted = look_at(
+            host, backend=backend, port=port, duration_s=duration_s, udp_rate=udp_rate,
+            pings=not no_ping, ssh=ssh, note=tell,
+        )  # fmt: skip
         source = parse_toml(wanted.text, save or Path("quick.toml"))
         prepared = planned(source, (), (), None, yes=False)
         if missing := prepared.missing:
@@ -140,63 +133,11 @@ def quick(
             run_id, name = record_plan(
                 prepared, store, yes=True, tags=read_tags(tags), gives_up=True, before_commit=listen
             )
-            if not quiet:
-                trials = format_count(len(prepared.plan), "trial")
-                print(f"run {name}: {trials}, store {store}", file=sys.stderr)
-                if prepared.outside.elsewhere:
-                    for line in traffic_lines(expected_traffic(prepared)):
-                        print(visible(to_text([line])), file=sys.stderr)
+            tell(f"run {name}: {format_count(len(prepared.plan), 'trial')}, store {store}")
+            if prepared.outside.elsewhere:
+                for line in traffic_lines(expected_traffic(prepared)):
+                    tell(to_text([line]))
             return run_id
 
         code = measure(store, record, Showing(shown, out, False, quiet, notify))
     sys.exit(code)
-
-
-# In the order in which they are looked for, each at its own port.
-OURS, OTHER = "simpleperf", "iperf3"
-
-
-def _answering(host: str, port: int | None, *, quiet: bool) -> str:
-    """Return the tool whose server answers at a host. Raises MissingError if none does."""
-    from benchctl.backends import installed
-    from benchctl.engine.checks.network import listening
-    from benchctl.errors import MissingError
-
-    registry = installed()
-    ports = {
-        number: name
-        for name in (OURS, OTHER)
-        if (number := registry.load(name).capabilities.default_port) is not None
-    }
-    if port is not None:  # a port that is nobody's own does not say whose it is
-        return ports.get(port, OTHER)
-    found = listening(host, [*ports])
-    for number, name in ports.items():
-        if not found[number]:
-            if not quiet:
-                print(f"{name} answers at {host} port {number}", file=sys.stderr)
-            return name
-    said = ", ".join(f"{name} port {number} {found[number]}" for number, name in ports.items())
-    raise MissingError(
-        f"no server answers at {host}: {said}",
-        f"start one there: benchctl serve; or let benchctl log in: benchctl quick --ssh {host}",
-    )
-
-
-def _abilities(name: str, registry: Registry) -> tuple[tuple[Direction, ...], Collection[str]]:
-    """Return in which directions a tool is measured, and the names of its parameters."""
-    from benchctl.errors import UsageError
-    from benchctl.metrics import PROBES, Direction
-
-    backend = registry.load(name)
-    can = backend.capabilities
-    # One direction of delays alone says nothing of the clocks.
-    probes = can.headline in PROBES and Direction.BOTH in can.directions
-    wish = (Direction.BOTH,) if probes else (Direction.SEND, Direction.RECEIVE)
-    directions = tuple(one for one in wish if one in can.directions)
-    if not directions:
-        raise UsageError(
-            f"--backend {name}: it does not measure throughput",
-            "choose another: see benchctl backends",
-        )
-    return directions, backend.parameters.model_fields.keys()

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from benchctl.errors import UsageError
 from benchctl.metrics import Direction
-from benchctl.plan.bound import BoundFlow
+from benchctl.plan.bound import BoundFlow, BoundTrial
+from benchctl.plan.plan import Plan, lab_settings
 from benchctl.units import format_rate, format_size
 
 if TYPE_CHECKING:
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 # A larger plan is estimated from this many trials: people need the order of magnitude.
 LOOKED_AT = 500
+# What is expected of a lab takes some milliseconds for each trial.
+LOOKED_AT_IN_LAB = 20
 # What a flow is taken to send if only the network limits it: the usual access of a server. Of ten
 # times this rate many hosts pay for each byte.
 ASSUMED_BPS = 1e9
@@ -71,10 +74,19 @@ class Amount:
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """What all trials of a plan send; ``paths`` are those between machines of the real network."""
+    """What all trials of a plan send; ``paths`` are those between machines of the real network.
+
+    In a lab, the links bound what the flows send together.
+    """
 
     whole: Amount
     paths: Mapping[Path, Amount]
+    in_lab: bool = False
+
+    def times(self, factor: float) -> Traffic:
+        """Return it as often as that."""
+        paths = {path: amount.times(factor) for path, amount in self.paths.items()}
+        return Traffic(self.whole.times(factor), paths, self.in_lab)
 
     @property
     def hosts(self) -> Mapping[str, tuple[Amount, Amount]]:
@@ -96,13 +108,15 @@ class Traffic:
 def expected_traffic(prepared: Planned) -> Traffic:
     """Return the traffic of all trials of a plan."""
     plan = prepared.plan
-    count = min(len(plan), LOOKED_AT)
     real = prepared.topology is None
+    count = min(len(plan), LOOKED_AT if real else LOOKED_AT_IN_LAB)
     whole = Amount()
     paths: dict[Path, Amount] = {}
     for index in range(count):
-        for flow in plan.trial(index * len(plan) // count).flows:
-            amount = _amount(flow)
+        trial = plan.trial(index * len(plan) // count)
+        rates = {} if real else _rates_in_lab(prepared, trial)
+        for flow in trial.flows:
+            amount = _amount(flow, rates.get(flow.plan.name))
             whole += amount
             if real and not prepared.network.is_one_machine(flow.plan.source, flow.plan.to):
                 for path in _paths(flow):
@@ -111,15 +125,39 @@ def expected_traffic(prepared: Planned) -> Traffic:
     return Traffic(
         whole.times(share),
         {path: amount.times(share) for path, amount in paths.items() if amount.most_bytes},
+        not real,
     )
 
 
-def _amount(flow: BoundFlow) -> Amount:
+def _rates_in_lab(prepared: Planned, trial: BoundTrial) -> dict[str, float]:
+    """Return the payload that the links of a lab carry for each flow, in bit/s, where known."""
+    # A plan without a lab need not wait for the import of its room.
+    from benchctl.engine.site.lab_site import planned_promises
+
+    lab = prepared.plan.document.model.lab
+    assert prepared.topology is not None
+    assert lab is not None
+    found = planned_promises(prepared.outside, lab_settings(prepared.topology, lab), trial)
+    return {
+        flow: sum(way["throughput_bps"] for way in ways.values() if "throughput_bps" in way)
+        for flow, ways in found.items()
+    }
+
+
+def most_times(plan: Plan) -> float:
+    """Return how many times its first trials a plan may measure: a search, or more repeats."""
+    more: float = plan.search.most if plan.search else 1
+    return more * (plan.until.most / plan.repeats if plan.until is not None else 1)
+
+
+def _amount(flow: BoundFlow, rate_bps: float | None) -> Amount:
     sent = flow.traffic_bytes
     if sent is not None and math.isfinite(sent):
         return Amount(sent)
     if not flow.demand.rate_bps:  # probes
         return Amount()
+    if rate_bps:
+        return Amount(rate_bps / 8 * flow.duration_s)
     return Amount(assumed_bytes=ASSUMED_BPS / 8 * flow.duration_s)
 
 
@@ -160,10 +198,7 @@ def _is_here(address: str) -> bool:
 
 def over_limit(prepared: Planned) -> str:
     """Return how much a plan may send, if nobody should have that by mistake; empty if less."""
-    plan = prepared.plan
-    more = plan.search.most if plan.search else 1.0
-    if plan.until is not None:
-        more *= plan.until.most / plan.repeats
+    more = most_times(prepared.plan)
     amount = expected_traffic(prepared).between.times(more)
     if amount.most_bytes <= MOST_BYTES:
         return ""

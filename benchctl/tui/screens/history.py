@@ -18,7 +18,7 @@ from benchctl.store.trash import KEPT_DAYS, deleted_runs, trash_run, undelete_ru
 from benchctl.tui.draw.plot.heat import INVALID
 from benchctl.tui.draw.text.columns import Cells
 from benchctl.tui.draw.text.spans import Span
-from benchctl.tui.draw.views.runs import WHEN, about_run
+from benchctl.tui.draw.views.runs import BEGAN, WHEN, about_run, narrowed
 from benchctl.tui.model.past import HistoryEntry
 from benchctl.tui.screens.base.modals import Ask, Prompt
 from benchctl.tui.screens.base.page import AppContext, ReportPage
@@ -113,10 +113,13 @@ class HistoryScreen(ReportPage):
     def _show(self) -> None:
         past, cells, columns, _ = self._rows
         mark, now = Span("●", "strong"), self.around.clock()
+        if self.has_class("-narrow"):
+            columns = narrowed(columns, cells)
 
         def row(index: int) -> Cells:
             run, row = past[index].run, [*cells[index]]
-            row[WHEN] = Span(format_ago(now - run.created_time))
+            row[WHEN] = Span(format_ago(now - run.created_time).removesuffix(" ago"))
+            row[BEGAN] = Span(row[BEGAN].text[-columns[BEGAN].width :])
             if run.id in self._marked:
                 row[0] = mark
             return row

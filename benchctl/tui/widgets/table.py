@@ -173,6 +173,12 @@ class Table(Scrolling):
             ),
         )
 
+    def before(self, index: int) -> int | None:
+        """Return which row is shown above one; None above the first."""
+        order = self._order
+        place = order.index(index) if index in order else 0
+        return order[place - 1] if place else None
+
     @property
     def here(self) -> int | None:
         """The row under the cursor; None if none is shown."""

@@ -101,10 +101,30 @@ def test_repeats_until_a_figure_is_known_count_with_the_most_of_them(plan):
     assert over_limit(plan(f"{text}most = 81\n")).startswith("at most 94.3 GiB at 1.00 Gbit/s")
 
 
-def test_a_start_names_traffic_between_machines_only(plan):
-    """A processor, or the links of a lab, bound the rest: a guess would be too much."""
-    between = start_text(plan('to = "far"\n'))
-    assert between == (
-        "1 trial to far (far.test), 10.0 s; traffic 1.16 GiB at 1.00 Gbit/s, assumed"
+def test_a_start_says_how_long_from_where_to_where_and_how_much(plan):
+    assert start_text(plan('to = "far"\n')) == (
+        "1 trial, 10.0 s, from this machine to far (far.test); 1.16 GiB at 1.00 Gbit/s, assumed"
     )
-    assert start_text(plan("")) == "1 trial on this machine, 10.0 s; no traffic leaves it"
+    both = start_text(plan('from = "oslo"\nto = "far"\ndirection = "both"\nrate = "80Mbit"\n'))
+    assert both == "1 trial, 10.0 s, between oslo (192.0.2.1) and far (far.test); 191 MiB"
+    # A processor bounds the rest: a guess would be too much.
+    assert start_text(plan("")) == "1 trial, 10.0 s, on this machine; no traffic leaves it"
+
+
+def test_the_start_of_a_search_says_its_longest_time_beside_its_most_traffic(plan):
+    text = 'to = "far"\n[run.repeats]\nuntil = "1%"\nof = "throughput_bps"\nmost = 10\n'
+    assert start_text(plan(text, repeats=None)) == (
+        "3 trials or more, at most 100 s, from this machine to far (far.test);"
+        " at most 11.6 GiB at 1.00 Gbit/s, assumed"
+    )
+
+
+def test_in_a_lab_its_links_bound_what_is_sent():
+    """In 50 s at 100 Mbit/s: 25 s for each of two congestion controls, less the headers."""
+    made = planned("congestion-control/b1-one-pair", None, None, None, yes=False)
+    whole = expected_traffic(made).whole
+    assert whole.assumed_bytes == 0
+    assert 0.9 * 50 * 100e6 / 8 < whole.known_bytes < 50 * 100e6 / 8
+    assert start_text(made) == (
+        "2 trials, 50.0 s, in a lab on this machine; at most 570 MiB in the lab, none leaves it"
+    )

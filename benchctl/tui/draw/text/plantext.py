@@ -13,14 +13,21 @@ from benchctl.engine.checks.machine import HealthFinding
 from benchctl.engine.checks.needed_hosts import needed_hosts
 from benchctl.engine.checks.tools import commands_of
 from benchctl.engine.prepare.planning import Planned
-from benchctl.engine.prepare.volume import Amount, Traffic, expected_traffic, reached_outside
+from benchctl.engine.prepare.volume import (
+    Amount,
+    Traffic,
+    expected_traffic,
+    most_times,
+    reached_outside,
+)
+from benchctl.engine.prepare.volume import Path as ReachedPath
 from benchctl.errors import BenchctlError, MissingError
 from benchctl.hosts.local.users import user_name
 from benchctl.hosts.ssh.programs import as_sent
 from benchctl.plan.bound import BoundTrial, Promised
 from benchctl.plan.plan import Plan, lab_settings
 from benchctl.report.text.searches import detection
-from benchctl.run.planned import Host, Search, When
+from benchctl.run.planned import LOCAL, Host, Search, When
 from benchctl.tui.draw.text.spans import Line, Span
 from benchctl.units import format_count, format_duration, format_ratio
 
@@ -67,22 +74,37 @@ def plan_head(prepared: Planned, findings: Sequence[HealthFinding] = ()) -> list
 
 def start_text(prepared: Planned) -> str:
     """Return what a start does, in a line: where, how long, how much traffic."""
-    plan = prepared.plan
+    plan, more = prepared.plan, most_times(prepared.plan)
+    traffic = expected_traffic(prepared)
+    trials = f"{format_count(len(plan), 'trial')}{' or more' * (more > 1)}"
+    lasts = f"{'at most ' * (more > 1)}{format_duration(plan.duration_s * more)}"
+    sent = "no traffic leaves it"
+    if traffic.paths:
+        sent = f"{'at most ' * (more > 1)}{traffic_text(traffic.times(more))}"
+    elif traffic.in_lab and not traffic.whole.assumed_bytes:
+        sent = f"at most {traffic.whole.times(more)} in the lab, none leaves it"
+    return f"{trials}, {lasts}, {_where(prepared, traffic)}; {sent}"
+
+
+def _where(prepared: Planned, traffic: Traffic) -> str:
+    """Return from where to where a plan sends."""
     outside = reached_outside(prepared)
     if prepared.topology is not None:
-        where = "in a lab on this machine"
-    elif outside:
-        first, *others = outside.items()
-        name, address = first
-        named = name if name == address else f"{name} ({address})"
-        where = f"to {named}{f' and {len(others)} more' if others else ''}"
-    else:
-        where = "on this machine"
-    trials = format_count(len(plan), "trial")
-    lasts = f"{format_duration(plan.duration_s)}{_at_most(plan)}"
-    traffic = expected_traffic(prepared)
-    sent = f"traffic {traffic_text(traffic)}" if traffic.paths else "no traffic leaves it"
-    return f"{trials} {where}, {lasts}; {sent}"
+        return "in a lab on this machine"
+    if not outside:
+        return "on this machine"
+
+    def named(name: str) -> str:
+        if name == LOCAL.name:
+            return "this machine"
+        address = outside.get(name, name)
+        return name if name == address else f"{name} ({address})"
+
+    ways = [*traffic.paths] or [ReachedPath(LOCAL.name, next(iter(outside)))]
+    (source, to), others = ways[0], {frozenset(way) for way in ways[1:]} - {frozenset(ways[0])}
+    both = (to, source) in ways
+    way = f"{'between' if both else 'from'} {named(source)} {'and' if both else 'to'} {named(to)}"
+    return f"{way}, and {len(others)} more" if others else way
 
 
 def command_lines(
@@ -119,7 +141,10 @@ def traffic_text(traffic: Traffic) -> str:
     What stays on this machine, or in a lab, has no such rate: a link or the processor limits it.
     """
     if not traffic.paths:
-        return f"{traffic.whole}, on this machine only" if traffic.whole.most_bytes else "none"
+        most = "at most " * (traffic.in_lab and not traffic.whole.assumed_bytes)
+        return (
+            f"{most}{traffic.whole}, on this machine only" if traffic.whole.most_bytes else "none"
+        )
     between = traffic.between
     return f"{between.at_assumed}, assumed" if between.at_assumed else str(between)
 

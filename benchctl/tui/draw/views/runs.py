@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from benchctl.analysis.runs.compare import Verdict
 from benchctl.report.comparison.comparison import relative, signed
 from benchctl.report.pivot import with_interval
@@ -21,13 +23,15 @@ from benchctl.tui.draw.views.verdicts import (
     verdict_of,
 )
 from benchctl.tui.model.past import HistoryEntry
-from benchctl.units import format_range, format_time
+from benchctl.units import format_ago, format_range, format_time
 from benchctl.visible import width_of
 
 NOTHING = "-"
-AGO = len("59 min ago")
-WHEN = 6
-"""The place of the column that says how long ago a run began, which changes all the time."""
+WHEN, BEGAN = 1, 2
+"""The places of the columns that say how long ago a run began, which changes, and at what time."""
+MOST_TEXT = 24
+# Where there is little room: without the year, and with less of the words.
+LESS_TEXT, LESS_TIME = {"profile": 16, "tags": 10}, len("11-21 03:25")
 
 
 def run_columns(rows: Sequence[Cells]) -> list[Column]:
@@ -38,33 +42,43 @@ def run_columns(rows: Sequence[Cells]) -> list[Column]:
 
     return [
         Column("", 1, fixed=True),
-        Column("run", widest(1, 20), fixed=True),
-        Column("profile", min(24, widest(2, 7))),
-        Column("status", widest(3, 6)),
+        Column("ago", len("59 min"), right=True, fixed=True),
+        Column("began", len("2026-11-21 03:25"), right=True, fixed=True),
+        Column("profile", min(MOST_TEXT, widest(3, 7)), fixed=True),
         Column("figure", widest(4, 11), right=True),
         Column("baseline", widest(5, 8), right=True),
-        Column("when", AGO, right=True),
-        Column("tags", widest(7, 4)),
-        Column("of", widest(8, 2)),
-        Column("began", 16),
+        Column("tags", min(MOST_TEXT, widest(6, 4)), fixed=True),
+        Column("status", widest(7, 6)),
+        Column("run", widest(8, 20)),
+        Column("of", widest(9, 2)),
         Column("host", widest(10, 4)),
     ]
 
 
+def narrowed(columns: Sequence[Column], rows: Sequence[Cells]) -> list[Column]:
+    """Return the columns for 80 characters, which show when, what, the answer, and the tags."""
+    columns = [
+        replace(one, width=min(one.width, LESS_TEXT.get(one.head, one.width))) for one in columns
+    ]
+    if len({row[BEGAN].text[:4] for row in rows}) == 1:
+        columns[BEGAN] = replace(columns[BEGAN], width=LESS_TIME)
+    return columns
+
+
 def run_row(one: HistoryEntry, *, marked: bool) -> Cells:
     """Return one run as a row of the history."""
-    run = one.run
+    run, shown = one.run, state(one.run.status)
     return [
-        Span("●" if marked else " ", "strong"),
-        Span(run.name),
+        Span("●", "strong") if marked else Span(shown.text[0], shown.role),
+        Span(""),  # see `WHEN`
+        Span(format_time(run.created_time)),
         Span(run.profile),
-        state(run.status),
         Span(_figure(one), PLAIN if one.valid else "bad"),
         _beside(one),
-        Span(""),  # see `WHEN`
         Span(_tags(one), "dim"),
+        shown,
+        Span(run.name),
         Span(one.key.title),
-        Span(format_time(run.created_time)),
         Span(one.host),
     ]
 
@@ -105,10 +119,36 @@ def _beside(one: HistoryEntry) -> Span:
     return Span("  ".join(parts), role)
 
 
+def answer_text(one: HistoryEntry) -> tuple[str, str]:
+    """Return what came out of a run in a few words, and their role: state, figure, verdict."""
+    shown = state(one.run.status)
+    figure = _figure(one) if one.key.rows else shown.text[2:]
+    beside = _beside(one).text if one.compared else ""
+    return (
+        f"{shown.text[0]} {figure}  {beside}".rstrip(),
+        "" if shown.role == "good" else shown.role,
+    )
+
+
+def run_lines(one: HistoryEntry, now: float, said: Sequence[str]) -> list[Line]:
+    """Return a run in full: what it is, when it was, and the sentences that were ``said`` of it."""
+    run = one.run
+    rows = [
+        ("run", run.name),
+        ("status", state(run.status).text),
+        ("began", f"{format_time(run.created_time)}, {format_ago(now - run.created_time)}"),
+        ("host", one.host),
+        ("tags", ", ".join(run.tags)),
+    ]
+    lines: list[Line] = [[Span(run.profile, "title"), Span(f"  {run.title}")], []]
+    lines += [[Span(f"{name:<6}  ", "label"), Span(text)] for name, text in rows if text]
+    return [*lines, [], *([Span(sentence)] for sentence in said)]
+
+
 def about_run(one: HistoryEntry) -> Line:
-    """Return the key figure of a run, its difference from the baseline, and its tags, in full."""
-    tags = f"  [{', '.join(one.run.tags)}]" if one.run.tags else ""
-    return [*_key_figure(one), Span(tags, "dim")]
+    """Return a run's key figure, difference from the baseline, name and tags, in full."""
+    tags = f" [{', '.join(one.run.tags)}]" if one.run.tags else ""
+    return [*_key_figure(one), Span(f"  {one.run.name}{tags}", "dim")]
 
 
 def _key_figure(one: HistoryEntry) -> Line:
@@ -118,9 +158,10 @@ def _key_figure(one: HistoryEntry) -> Line:
     if len(one.compared) == 1 and len(key.rows) == 1:
         return described(one.compared[0])
     points = f" at {len(key.rows)} points" if len(key.rows) > 1 else ""
-    line = [Span(f"{key.title}{points}", "strong"), Span(f": {_figure(one)}")]
+    line = [Span(f"{key.title}{points}", "strong")]
+    if one.compared:
+        line.append(Span(f", against the baseline: {tally(one.compared)}"))
+    line.append(Span(f"{';' if one.compared else ':'} {_figure(one)}"))
     if not one.valid:
         line.append(Span(f" {NOT_KEPT_UP}", "bad"))
-    if one.compared:
-        line.append(Span(f"; against the baseline: {tally(one.compared)}"))
     return line

@@ -85,7 +85,9 @@ class Help(Dialog[None]):
             with VerticalScroll():
                 inside = min(WIDTH, self.app.size.width) - FRAME - SCROLLBAR
                 columns = 2 if self.app.size.width >= WIDTH else 1
-                longest = max(len(key) for some in self._keys.values() for key, _ in some)
+                longest = max(
+                    (len(key) for some in self._keys.values() for key, _ in some), default=0
+                )
                 for task, keys in self._keys.items():
                     yield Static(task, markup=False, classes="task")
                     yield Static("\n".join(key_lines(keys, columns, inside, longest)), markup=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -55,6 +55,13 @@ class Page(TablesScreen):
             self.name = name
             self.run_ids = run_ids
 
+    class PlanWanted(Message):
+        """Requests the plan of a profile, or of what is measured to a host."""
+
+        def __init__(self, what: Path | str) -> None:
+            super().__init__()
+            self.what = what
+
     class Ready(Message):
         """The keys of a page have something to act on now."""
 
@@ -93,6 +100,10 @@ class Page(TablesScreen):
     def want(self, name: str, *run_ids: int) -> None:
         """Ask for another screen."""
         self.post_message(self.Wanted(name, *run_ids))
+
+    def want_plan(self, what: Path | str) -> None:
+        """Ask for the plan of a profile, or of what is measured to a host."""
+        self.post_message(self.PlanWanted(what))
 
     def complain(self, error: BenchctlError) -> None:
         """Show a short message about a failed action."""
@@ -137,6 +148,10 @@ class Page(TablesScreen):
 
     def file_stem(self) -> str:
         return f"benchctl-{self.NAME}"
+
+    def metrics(self) -> Mapping[str, Callable[[], None]]:
+        """Return how each metric that this screen can show is shown, by its name."""
+        return {}
 
     def meanings(self) -> Sequence[tuple[str, str]]:
         """Return the description of the screen's content, for the help."""

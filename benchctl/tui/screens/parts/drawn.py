@@ -6,14 +6,18 @@ plans imports this.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from benchctl.engine.checks.machine import HealthFinding, examine
 from benchctl.engine.prepare.planning import Planned, planned
+from benchctl.engine.prepare.quick_look import look_at
 from benchctl.errors import BenchctlError
 from benchctl.profile.find import shipped_topologies
+from benchctl.toml.source import parse_toml
 from benchctl.tui.draw.text.plantext import command_lines, plan_head, start_text
 from benchctl.tui.draw.text.spans import Line, Span
 from benchctl.tui.model.choices import Choices, Settable, choices_of
@@ -43,8 +47,28 @@ def draw_plan(profile: str, chosen: Choices | None = None) -> Drawn:
     Checks programs and the machine, sends nothing.
     """
     chosen = chosen or Choices()
+    return _drawn(
+        lambda: planned(profile, chosen.assignments, None, None, yes=False, lab=chosen.lab)
+    )
+
+
+def draw_quick(host: str) -> Drawn:
+    """Plan what ``benchctl quick`` measures to a host, and draw the plan.
+
+    Connects to the host to see which server answers.
+    """
+
+    def plan() -> Planned:
+        source = parse_toml(look_at(host).text, Path("quick.toml"))
+        return planned(source, (), None, None, yes=False)
+
+    # The command has no options for what else could be chosen; `W` writes a profile, which has.
+    return replace(_drawn(plan), choices=())
+
+
+def _drawn(plan: Callable[[], Planned]) -> Drawn:
     try:
-        prepared = planned(profile, chosen.assignments, None, None, yes=False, lab=chosen.lab)
+        prepared = plan()
     except BenchctlError as error:
         hint: list[Line] = [[Span(f"  {error.hint}")]] if error.hint else []
         return Drawn({PLAN: [[Span(f"✗ {error.message}", "bad")], *hint]})

@@ -6,7 +6,7 @@ change of the store costs no more than what has changed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing
 from typing import NamedTuple
 
@@ -33,17 +33,19 @@ class PastRows(NamedTuple):
 class PastReader:
     """Reads the runs of a store, and keeps what it has read of those that have ended."""
 
-    def __init__(self) -> None:
+    def __init__(self, first: int | None = None) -> None:
+        """Read the ``first`` newest at first; None: a screenful."""
+        self._first = FIRST if first is None else first
         self._keys: dict[int, tuple[RunStamp, KeyFigure]] = {}
         """The key figures, each with the stamp of its run."""
         self._rows: dict[int, tuple[object, HistoryEntry, Cells]] = {}
         """Past and row of each run, with all that they depend on."""
 
-    def read(self, reader: Reader) -> Iterator[PastRows]:
+    def read(self, reader: Reader) -> Generator[PastRows, None, None]:
         """Yield the newest runs, if the others take a while, and then all. Raises StoreError."""
         stamps, baselines = reader.stamps(), reader.baselines()
         with closing(Bulk(reader.path)) as bulk:
-            for part in ([*stamps][:FIRST], [*stamps]):
+            for part in ([*stamps][: self._first], [*stamps]):
                 rows = self._read(reader, bulk, part, stamps, baselines)
                 yield PastRows(
                     [past for _, past, _ in rows],
@@ -51,7 +53,7 @@ class PastReader:
                     run_columns([cells for _, _, cells in rows]),
                     len(stamps),
                 )
-                if len(stamps) <= FIRST:
+                if len(stamps) <= self._first:
                     return
 
     def _read(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Literal
 
 from msgspec.structs import replace
@@ -129,6 +130,14 @@ class PlotPage(SteeringPage):
 
         rows = [(title_of(name), traces.meanings[name].description or "") for name in names]
         self.app.push_screen(PickFrom("First plot", rows, self._choice.first % len(names)), take)
+
+    def metrics(self) -> Mapping[str, Callable[[], None]]:
+        traces = self._feed.traces
+        names = traces.metrics() if traces is not None else []
+        return {
+            name: partial(self._change, replace(self._choice, first=place))
+            for place, name in enumerate(names)
+        }
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         match action:
