@@ -17,7 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from benchctl.analysis.results import FlowReport, TrialReport
-from benchctl.analysis.runs.pace import LATELY, Timing, extra_s, rest_s, wait_s
+from benchctl.analysis.runs.pace import LATELY, Running, Timing, left_s, wait_s
 from benchctl.report.progress.goals import bounds_of_trials
 from benchctl.report.report import Report, report_of
 from benchctl.run.codec import to_json
@@ -53,6 +53,8 @@ class TrialView(Struct):
     """The flows of its last attempt so far."""
     failure: RecordedFlow | None = None
     """The flow that made its last failed attempt fail."""
+    first_time: float | None = None
+    """When its first attempt began, in Unix time, as far as it is known."""
 
     @property
     def status(self) -> Status:
@@ -185,6 +187,8 @@ class RunView:
                 known = view.failure.attempt if view.failure is not None else 0
                 if flow.status is Status.FAILED and flow.attempt > known:
                     view.failure = report.flow
+                    began_time = flow.started_time or flow.finished_time
+                    view.first_time = min(filter(None, (view.first_time, began_time)), default=None)
             case TrialEnded(trial):
                 self._update(trial)
             case Noted(note):
@@ -199,7 +203,7 @@ class RunView:
                 self.ended = False
                 self.planned_time = math.inf
                 for position in planned:
-                    self.trials[position].trial = None
+                    self.trials[position].trial = self.trials[position].first_time = None
                 self._again.update(position for position in planned if position <= self.latest)
             case _:
                 pass
@@ -213,6 +217,7 @@ class RunView:
             self._planned_s.append(self._planned_s[-1] + trial.duration_s)
         view = self.trials[trial.position]
         view.trial = replace(trial, flows=(), lab={}, links=(), hooks=())
+        view.first_time = view.first_time or trial.started_time
         return view
 
     def _flow(self, flow: RecordedFlow, figures: Figures) -> FlowReport:
@@ -316,24 +321,35 @@ class RunView:
         again = self._again_before(furthest)
         known = self.known_at(time)
         to_come = known - furthest - 1 + len(again)
-        left_s = self._planned_s[known] - self._planned_s[furthest + 1]
-        left_s += sum(self.trials[position].outline.duration_s for position in again)
+        to_come_s = self._planned_s[known] - self._planned_s[furthest + 1]
+        to_come_s += sum(self.trials[position].outline.duration_s for position in again)
+        running = None
         if current >= 0 and self.trials[current].status_at(time) == RUNNING:
-            trial = self.trials[current]
-            failure = self.failure_at(current, time)
-            again_s = None
-            if failure is not None and failure.attempt == trial.attempt:
-                since_s = time - (failure.finished_time or time)
-                again_s = wait_s(self.run.settings, failure.attempt, since_s)
-            left_s += rest_s(trial.outline.duration_s, trial.elapsed_s(time), again_s)
+            running = self._running_at(current, time)
         ended = [
-            Timing(trial.outline.duration_s, trial.started_time, trial.finished_time)
+            Timing(
+                trial.outline.duration_s,
+                trial.first_time or trial.started_time,
+                trial.finished_time,
+            )
             for trial in self.trials[max(0, current - LATELY) : current + 1]
             if trial.started_time is not None
             and trial.finished_time is not None
             and trial.finished_time <= time
         ]
-        return max(0.0, left_s + to_come * extra_s(ended, self.run.settings.pause_s))
+        return left_s(time, running, to_come, to_come_s, ended, self.run.settings.pause_s)
+
+    def _running_at(self, position: int, time: float) -> Running:
+        """Return how far a trial that runs at a moment is."""
+        trial = self.trials[position]
+        failure = self.failure_at(position, time)
+        again_s = None
+        if failure is not None and failure.attempt == trial.attempt:
+            since_s = time - (failure.finished_time or time)
+            again_s = wait_s(self.run.settings, failure.attempt, since_s)
+        started_time = trial.started_time or time
+        first_time = started_time if failure is None else trial.first_time or started_time
+        return Running(trial.outline.duration_s, first_time, started_time, again_s)
 
     def report_at(self, time: float) -> Report:
         """Return the report of the trials that had ended at a moment."""
