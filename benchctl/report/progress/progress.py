@@ -212,9 +212,7 @@ class LiveProgress:
             began_time = self._began_time or trial.started_time
             running = Running(trial.duration_s, began_time, trial.started_time, again_s)
             to_come, to_come_s = to_come - 1, to_come_s - trial.duration_s
-        rest_s = left_s(
-            now, running, to_come, to_come_s, self._ended, self._run.settings.pause_s
-        )
+        rest_s = left_s(now, running, to_come, to_come_s, self._ended, self._run.settings.pause_s)
         # Whole seconds: nobody reads tenths, and a title must not flicker.
         whole_s = round(rest_s)
         return f"{whole_s} s left" if whole_s < 120 else f"{format_duration(whole_s)} left"
