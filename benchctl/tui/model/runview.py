@@ -144,8 +144,10 @@ class RunView:
         self.run = run
         self.flows = [*flows]
         """All flows: the place of one is its number on every screen."""
-        self.headlines: dict[tuple[str, str], str] = {}
-        """The metric that a list of trials shows of each flow and direction, of those measured."""
+        self.headlines: dict[str, set[str]] = {}
+        """The metrics that a list of trials shows of each flow that was measured."""
+        self.both_ways: dict[str, set[str]] = {}
+        """The directions of each flow that a single trial measured both ways."""
         self.vocabulary = run.vocabulary
         self._listed = frozenset(self.vocabulary.wanted)
         self.trials = [TrialView(outline) for outline in outlines]
@@ -229,9 +231,11 @@ class RunView:
             if key[1] in self._listed
         }
         metric = self.vocabulary.headline(flow.backend, {metric for _, metric in figures})
-        for direction, name in figures:
-            if name == metric:
-                self.headlines[flow.name, direction] = metric
+        ways = {direction for direction, name in figures if name == metric}
+        if metric is not None:
+            self.headlines.setdefault(flow.name, set()).add(metric)
+        if len(ways) > 1:
+            self.both_ways.setdefault(flow.name, set()).update(ways)
         slim = replace(flow, client=(), server=(), effective={}, stderr="")
         return FlowReport(slim, listed)
 
