@@ -11,7 +11,7 @@ from tui.made_runs import whole_run
 from tui.test_charts import FLOWS, VIEW, marks, traces_of
 
 from benchctl.report.timeline.traces import ALL
-from benchctl.tui.draw.plot.charts import Choice
+from benchctl.tui.draw.plot.choice import Choice
 from benchctl.tui.draw.text.columns import see
 from benchctl.tui.draw.text.glyphs import ASCII, BRAILLE
 from benchctl.tui.draw.text.spans import to_text

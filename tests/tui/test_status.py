@@ -85,7 +85,7 @@ def test_several_flows_with_a_rate_are_shown_as_their_sum(tmp_path, alive, feed_
     made.measure(20.0)
     made.close()
     figures = told(feed_of(position=0), 0, BEGIN + 15)
-    assert float(figures["2 flows together"].split()[0]) == pytest.approx(2 * 94.1, rel=0.1)
+    assert float(figures["all 2 flows"].split()[0]) == pytest.approx(2 * 94.1, rel=0.1)
 
 
 def test_no_tile_mixes_unlike_flows_and_each_says_what_it_shows(tmp_path, alive, feed_of):

@@ -13,7 +13,8 @@ from textual.widget import Widget
 
 from benchctl.metrics import title_of
 from benchctl.report.progress.goals import has_goals
-from benchctl.tui.draw.plot.charts import SIGNS, UNKNOWN, Choice
+from benchctl.tui.draw.plot.charts import SIGNS, UNKNOWN
+from benchctl.tui.draw.plot.choice import Choice
 from benchctl.tui.draw.text.hostlines import host_lines
 from benchctl.tui.draw.text.spans import Span
 from benchctl.tui.draw.views import status
@@ -88,7 +89,11 @@ class LiveScreen(ReadingPage):
             &.-list-flows #results, &.-list-trials #results { display: block; }
             #results, #goals, #remarks { height: 100%; column-span: 2; }
         }
-        &.-huge.-tall #middle { grid-columns: 1fr 68; }
+        &.-huge.-tall {
+            #middle { grid-columns: 1fr 82; }
+            ChartView { row-span: 2; }
+            #results, #goals, #remarks { column-span: 1; }
+        }
         &.-tiny {
             #middle, Notes { display: none; }
             Tiles { margin: 0; }
@@ -301,6 +306,11 @@ class LiveScreen(ReadingPage):
             known = self.view.known_at(self._playhead.time())
             which = self.run_ids[0], event.index, known
             self.app.push_screen(TrialWindow(self.around.store, *which))
+
+    def on_table_moved(self, event: Table.Moved) -> None:
+        """Draw the flow under the cursor, where only one is drawn."""
+        if event.table is self._flows:
+            self._change(self._flows.moved(self._choice))
 
     def action_look(self) -> None:
         """Look at the trial under the cursor."""

@@ -13,13 +13,15 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from benchctl.metrics import Fold, title_of
 from benchctl.report.figures.figure import PictureKind
-from benchctl.report.timeline.series import NOW_S, Series
+from benchctl.report.timeline.series import Series
 from benchctl.report.timeline.traces import ALL, LineKey, TrialLines
 from benchctl.tui.draw.axes.ranges import GAIN, NOISE
-from benchctl.tui.draw.plot.charts import Choice, Pick, SamplesOf, mark_of, no_samples
+from benchctl.tui.draw.plot.charts import SamplesOf, no_samples
+from benchctl.tui.draw.plot.choice import NOTHING, Choice, Pick, figure_of, mark_of
 from benchctl.tui.draw.plot.field import hole_after
 from benchctl.tui.draw.plot.plot import role_of
 from benchctl.tui.draw.text.columns import GAP, Cells, Column, FreeText, widths
@@ -29,7 +31,6 @@ from benchctl.tui.model.zoom import View
 from benchctl.units import format_value
 from benchctl.visible import width_of
 
-NOTHING = "-"
 SHOWN, HIDDEN = "●", "○"
 NAME_WIDTH = 16
 FIGURE_WIDTH = 11
@@ -63,6 +64,13 @@ class FlowList(Struct, frozen=True):
     def only(self, index: int) -> Choice:
         """Return the choice of the line of a row alone, or of all if it is that already."""
         return self.choice.only(self._pick(index), self.traces.flows)
+
+    def moved(self, choice: Choice, index: int) -> Choice:
+        """Return a choice with the cursor on a row; a line that is alone goes with it."""
+        choice = replace(choice, here=self.rows[index].flow)
+        if choice.picked is None or len(choice.picked) != 1:
+            return choice
+        return replace(choice, picked=frozenset({self._pick(index)}))
 
     def streams(self, index: int) -> Choice:
         """Return the choice with or without the single streams of a row's flow."""
@@ -117,19 +125,14 @@ class FlowList(Struct, frozen=True):
             return [name, *map(Span, figures)]
         return [
             name,
-            Span(self._now(key)),
+            Span(figure_of(key, self.traces, self.view.until_s)),
             Span(_figure(key.metric, self.traces.mean(key, self.view.until_s))),
             Span(self._spark(key.metric, line), role),
-            *(Span(self._now(key._replace(metric=metric))) for metric in self.metrics),
+            *(
+                Span(figure_of(key._replace(metric=metric), self.traces, self.view.until_s))
+                for metric in self.metrics
+            ),
         ]
-
-    def _now(self, key: LineKey) -> str:
-        line = self.traces.line(key)
-        if line is None:
-            return NOTHING
-        rate = self.traces.meanings[key.metric].fold is Fold.RATE
-        until_s = self.view.until_s
-        return _figure(key.metric, line.recent(until_s, NOW_S) if rate else line.at(until_s))
 
     def _spark(self, metric: str, line: Series) -> str:
         view = self.view

@@ -66,7 +66,7 @@ def tiles(view: RunView, traces: TrialLines | None, position: int, time: float) 
             return _value(way.metric, traces.mean(way.keys[0], until_s))
         return way.sum(lambda s: s.at(until_s))
 
-    many = f"{rates.of} together" if len(rates.lines) > 1 else ""
+    many = f"all {rates.of}" if len(rates.lines) > 1 else ""
     rate = many or rates.named("rate" if rates.of else "throughput")
     shown = [
         Tile(rate, now if running else NOTHING, 11),

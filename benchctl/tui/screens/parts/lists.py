@@ -26,8 +26,8 @@ from benchctl.tui.widgets.table import Table
 LISTS = ("flows", "trials", "results", "goals", "remarks")
 """The ids of the lists. The one that is shown is a class of the screen, as in ``-list-trials``."""
 # The list below plots and trials, where all are shown, has at most this share of the screen: the
-# plots have what it leaves.
-MOST_BELOW = 0.3
+# plots have what it leaves. Below the trials alone it has more.
+MOST_BELOW, MOST_BESIDE = 0.15, 0.4
 
 
 class ListsPage(PlotPage):
@@ -114,5 +114,6 @@ class ListsPage(PlotPage):
             self._remarks.show([title, *notes], from_the_top=False)
         below = next((one for one in (self._table, self._goals) if one.display), None)
         lines = below.count + 1 if below is not None else len(self._remarks.wrapped)
-        most = int(MOST_BELOW * self.size.height)
+        share = MOST_BESIDE if self.has_class("-huge") else MOST_BELOW
+        most = int(share * self.size.height)
         self._middle.styles.grid_rows = f"1fr {max(2, min(most, lines))}"
