@@ -90,7 +90,7 @@ class LiveScreen(ReadingPage):
             #results, #goals, #remarks { height: 100%; column-span: 2; }
         }
         &.-huge.-tall {
-            #middle { grid-columns: 1fr 82; }
+            #middle { grid-columns: 1fr 92; }
             ChartView { row-span: 2; }
             #results, #goals, #remarks { column-span: 1; }
         }

@@ -17,13 +17,14 @@ from msgspec.structs import replace
 
 from benchctl.metrics import Fold, title_of
 from benchctl.report.figures.figure import PictureKind
+from benchctl.report.pivot import Pivot
 from benchctl.report.timeline.series import Series
 from benchctl.report.timeline.traces import ALL, LineKey, TrialLines
 from benchctl.tui.draw.axes.ranges import GAIN, NOISE
 from benchctl.tui.draw.plot.charts import SamplesOf, no_samples
 from benchctl.tui.draw.plot.choice import NOTHING, Choice, Pick, figure_of, mark_of
 from benchctl.tui.draw.plot.field import hole_after
-from benchctl.tui.draw.plot.plot import role_of
+from benchctl.tui.draw.plot.plot import letter, role_of
 from benchctl.tui.draw.text.columns import GAP, Cells, Column, FreeText, widths
 from benchctl.tui.draw.text.percentiles import HEADS, told
 from benchctl.tui.draw.text.spans import Span, shorten
@@ -179,6 +180,20 @@ def _name(
     name = key.flow + both if key.stream == ALL else f"  stream {key.stream}"
     mark = mark_of(key, among, traces)
     return f"{dot} {mark} {shorten(name, room - 3 - len(mark))}"
+
+
+def with_letters(told: Pivot, flows: Sequence[str]) -> Pivot:
+    """Return a table with the letter of each flow, as in the plots, before its name."""
+    if "flow" not in told.heads:
+        return told
+    place = told.heads.index("flow")
+    rows = [
+        (*row[:place], f"{letter(flows.index(row[place]))} {row[place]}", *row[place + 1 :])
+        if row[place] in flows
+        else row
+        for row in told.rows
+    ]
+    return replace(told, rows=(*rows,))
 
 
 def _is_wanted(key: LineKey, choice: Choice) -> bool:

@@ -15,6 +15,7 @@ from benchctl.report.progress.goals import has_goals
 from benchctl.tui.draw.text.columns import widths
 from benchctl.tui.draw.text.spans import Line, Span
 from benchctl.tui.draw.views import status
+from benchctl.tui.draw.views.flowlist import with_letters
 from benchctl.tui.draw.views.goals import goal_columns, goal_row
 from benchctl.tui.model.results import Results
 from benchctl.tui.screens.base.page import AppContext
@@ -102,6 +103,7 @@ class ListsPage(PlotPage):
             if table is None or not table.rows:
                 self._table.show((), 0, lambda _: ())
             else:
+                table = with_letters(table, view.flows)
                 heads, rows = widths(table.heads, table.rows, table.numeric), table.rows
                 self._table.show(heads, len(rows), lambda i: [Span(cell) for cell in rows[i]])
         if self._goals.display:
