@@ -199,7 +199,7 @@ def test_a_run_without_axes_has_all_flows_in_one_table(store):
         text = shown(pilot)
         rows = [" ".join(line.split()) for line in text.splitlines()]
         # The flows are in their order, with their letters, in the pivot and in the table.
-        assert "throughput, Mbit/s rows flow columns -" in rows
+        assert "throughput, Mbit/s flow ↓" in rows
         assert [row for row in rows if row.startswith(("a up", "b down"))] == [
             "a up ▇ 9.00", "b down ▇ 8.00", "a up 1 9.00 Mbit/s", "b down 1 8.00 Mbit/s",
         ]  # fmt: skip

@@ -167,10 +167,13 @@ class SummaryTable:
         right = [False] * len(down) + [True] * len(texts)
         words = [axis or "flow" for axis in down]
         columns = widths([*words, *texts], [[cell.text for cell in row] for row in rows], right)
-        columns_of = NOTHING if across is None else across or "flow"
-        about = f"rows {', '.join(words) or NOTHING}   columns {columns_of}"
+        about = [
+            f"{', '.join(words)} ↓" * bool(words),
+            f"{across or 'flow'} →" * (across is not None),
+        ]
+        axes_told = "  ".join(filter(None, about))
         name = self._title(metric, drawn_as.unit)
-        return Grid(name, name + drawn_as.told, about, columns, rows)
+        return Grid(name, name + drawn_as.told, axes_told, columns, rows)
 
     def _values(self, metric: str, axis: str) -> Sequence[Any]:
         """Return the values of an axis; of a searched one those that a metric was measured at."""
