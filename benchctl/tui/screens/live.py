@@ -14,7 +14,7 @@ from textual.widget import Widget
 from benchctl.metrics import title_of
 from benchctl.report.progress.goals import has_goals
 from benchctl.tui.draw.plot.charts import SIGNS, UNKNOWN
-from benchctl.tui.draw.plot.choice import Choice
+from benchctl.tui.draw.plot.choice import Choice, has_many_flows
 from benchctl.tui.draw.text.hostlines import host_lines
 from benchctl.tui.draw.text.spans import Span
 from benchctl.tui.draw.views import status
@@ -89,11 +89,11 @@ class LiveScreen(ReadingPage):
             &.-list-flows #results, &.-list-trials #results { display: block; }
             #results, #goals, #remarks { height: 100%; column-span: 2; }
         }
-        &.-huge.-tall {
-            #middle { grid-columns: 1fr 92; }
+        &.-huge.-tall, &.-wide.-tall.-many {
             ChartView { row-span: 2; }
             #results, #goals, #remarks { column-span: 1; }
         }
+        &.-huge.-tall #middle { grid-columns: 1fr 92; }
         &.-tiny {
             #middle, Notes { display: none; }
             Tiles { margin: 0; }
@@ -233,6 +233,8 @@ class LiveScreen(ReadingPage):
         feed = self._feed
         assert feed.traces is not None
         trial = feed.view.trials[feed.position]
+        # Many plots need the height.
+        self.set_class(has_many_flows(feed.traces, self._choice), "-many")
         moment_s = trial.elapsed_s(time)
         span_s = max(feed.whole.span_s, feed.traces.end_s)
         moves = self._playhead.live and not self._playhead.standing

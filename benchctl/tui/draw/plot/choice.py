@@ -102,6 +102,15 @@ class Panel(NamedTuple):
     needs: int = LEAST_HEIGHT
 
 
+def has_many_flows(traces: TrialLines, choice: Choice) -> bool:
+    """Return whether the first metric has a plot for each flow, where there is room."""
+    metrics = traces.metrics()
+    if not metrics:
+        return False
+    keys = keys_of(metrics[choice.first % len(metrics)], traces, choice)
+    return len({key.flow for key in keys}) > MOST_FLOWS
+
+
 def panels_of(traces: TrialLines, choice: Choice, height: int) -> list[Panel]:
     """Return what is drawn in a height, from the chosen metric on."""
     metrics = traces.metrics()

@@ -9,7 +9,8 @@ list with sparklines as text 3 ms (``python bench widgets``).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 
 from msgspec import Struct
@@ -38,6 +39,8 @@ FIGURE_WIDTH = 11
 LEAST_SPARK, MOST_SPARK = 8, 24
 # A name may be longer where the figures and a short sparkline have room beside it.
 BESIDE_NAME = 2 * FIGURE_WIDTH + LEAST_SPARK + 3 * len(GAP)
+# What is measured from zero, so that the sparklines of several flows have one scale.
+FROM_ZERO = (Fold.RATE, Fold.COUNT)
 # Of a sparkline's bars, those that may be higher than it shows.
 FEW = 1 / LEAST_SPARK
 
@@ -57,6 +60,8 @@ class FlowList(Struct, frozen=True):
     samples_of: SamplesOf = no_samples
     running: bool = True
     """Whether the trial goes on; the last value of one that has ended is not that of now."""
+    tops: Mapping[str, float] = {}
+    """What the highest bar of a sparkline stands for, of metrics that several flows have."""
 
     def toggled(self, index: int) -> Choice:
         """Return the choice with or without the line of a row."""
@@ -138,9 +143,10 @@ class FlowList(Struct, frozen=True):
     def _spark(self, metric: str, line: Series) -> str:
         view = self.view
         columns = line.columns(view.from_s, view.to_s, self._spark_width, view.until_s)
-        from_zero = self.traces.meanings[metric].fold in (Fold.RATE, Fold.COUNT)
         means = [None if column is None else column.mean for column in columns]
-        return spark(means, self.choice.glyphs.bars, from_zero=from_zero)
+        from_zero = self.traces.meanings[metric].fold in FROM_ZERO
+        top = self.tops.get(metric, 0.0)
+        return spark(means, self.choice.glyphs.bars, from_zero=from_zero, top=top)
 
 
 def list_flows(
@@ -168,7 +174,12 @@ def list_flows(
         for metric in metrics
         if {row.metric for row in rows} != {metric} and not traces.meanings[metric].by_stream
     ]
-    return FlowList(traces, choice, view, rows, names, others, width, samples_of, running)
+    tops: dict[str, float] = {}
+    for metric, count in Counter(row.metric for row in rows).items():
+        if metric and count > 1 and traces.meanings[metric].fold in FROM_ZERO:
+            means = (traces.mean(row, view.until_s) or 0.0 for row in rows if row.metric == metric)
+            tops[metric] = max(means) * (1 + NOISE)
+    return FlowList(traces, choice, view, rows, names, others, width, samples_of, running, tops)
 
 
 def _name(
@@ -200,10 +211,11 @@ def _is_wanted(key: LineKey, choice: Choice) -> bool:
     return key.stream == ALL or key.flow in choice.split
 
 
-def spark(values: Sequence[float | None], bars: str, *, from_zero: bool) -> str:
+def spark(values: Sequence[float | None], bars: str, *, from_zero: bool, top: float = 0.0) -> str:
     """Return values as bars, from zero or from the least; where samples are missing, blanks.
 
-    A few values far above the others have the highest bar.
+    The highest bar stands for ``top``, if it is known, and for all above. Else a few values far
+    above the others have it.
     """
     there = [value for value in values if value is not None]
     places = [place for place, value in enumerate(values) if value is not None]
@@ -218,6 +230,7 @@ def spark(values: Sequence[float | None], bars: str, *, from_zero: bool) -> str:
     span = high - low
     if 0 < GAIN * (usual - low) < span:
         span = (usual - low) * (1 + NOISE)
+    span = top - low if top else span
     steps = len(bars)
 
     def bar(value: float | None) -> str:

@@ -116,6 +116,7 @@ class ListsPage(PlotPage):
             self._remarks.show([title, *notes], from_the_top=False)
         below = next((one for one in (self._table, self._goals) if one.display), None)
         lines = below.count + 1 if below is not None else len(self._remarks.wrapped)
-        share = MOST_BESIDE if self.has_class("-huge") else MOST_BELOW
+        beside = self.has_class("-huge") or self.has_class("-many")
+        share = MOST_BESIDE if beside else MOST_BELOW
         most = int(share * self.size.height)
         self._middle.styles.grid_rows = f"1fr {max(2, min(most, lines))}"
