@@ -1,6 +1,7 @@
 """The small tables of the summary: each is chosen, sorted, filtered, copied and saved."""
 
 import csv
+import re
 from contextlib import closing
 from itertools import pairwise
 
@@ -146,8 +147,8 @@ def test_more_tables_than_the_screen_shows_are_counted_below(many):
         while "below (tab)" in shown(pilot):
             grids.scroll_relative(y=5, animate=False)
             await settle(pilot)
-            after = shown(pilot).partition("↓ ")[2].partition(" more")[0]
-            below.append(int(after or 0))
+            after = re.search(r"↓ (\d+) more", shown(pilot))
+            below.append(int(after[1]) if after else 0)
         assert all(one > other for one, other in pairwise(below))
         assert below[-1] == 0
 

@@ -21,7 +21,7 @@ class Timing(NamedTuple):
     finished_time: float
 
 
-class Running(NamedTuple):
+class RunningTrial(NamedTuple):
     """The trial that runs: its planned time, and the Unix times at which its attempts began.
 
     ``began_time`` is that of the first attempt, ``started_time`` that of the last. ``wait_s`` is
@@ -41,7 +41,7 @@ class Running(NamedTuple):
 
 def left_s(
     time: float,
-    running: Running | None,
+    running: RunningTrial | None,
     to_come: int,
     to_come_s: float,
     ended: Sequence[Timing],

@@ -13,7 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 from rich.text import Text
 
-from benchctl.analysis.runs.pace import Running, Timing, left_s, wait_s
+from benchctl.analysis.runs.pace import RunningTrial, Timing, left_s, wait_s
 from benchctl.metrics import Fold
 from benchctl.report.progress.terminal import TerminalStatus
 from benchctl.report.text.detail import trial_title
@@ -210,7 +210,7 @@ class LiveProgress:
                 since_s = now - (failed.finished_time or now)
                 again_s = wait_s(self._run.settings, failed.attempt, since_s)
             began_time = self._began_time or trial.started_time
-            running = Running(trial.duration_s, began_time, trial.started_time, again_s)
+            running = RunningTrial(trial.duration_s, began_time, trial.started_time, again_s)
             to_come, to_come_s = to_come - 1, to_come_s - trial.duration_s
         rest_s = left_s(now, running, to_come, to_come_s, self._ended, self._run.settings.pause_s)
         # Whole seconds: nobody reads tenths, and a title must not flicker.

@@ -17,7 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from benchctl.analysis.results import FlowReport, TrialReport
-from benchctl.analysis.runs.pace import LATELY, Running, Timing, left_s, wait_s
+from benchctl.analysis.runs.pace import LATELY, RunningTrial, Timing, left_s, wait_s
 from benchctl.report.progress.goals import bounds_of_trials
 from benchctl.report.report import Report, report_of
 from benchctl.run.codec import to_json
@@ -343,7 +343,7 @@ class RunView:
         ]
         return left_s(time, running, to_come, to_come_s, ended, self.run.settings.pause_s)
 
-    def _running_at(self, position: int, time: float) -> Running:
+    def _running_at(self, position: int, time: float) -> RunningTrial:
         """Return how far a trial that runs at a moment is."""
         trial = self.trials[position]
         failure = self.failure_at(position, time)
@@ -353,7 +353,7 @@ class RunView:
             again_s = wait_s(self.run.settings, failure.attempt, since_s)
         started_time = trial.started_time or time
         first_time = started_time if failure is None else trial.first_time or started_time
-        return Running(trial.outline.duration_s, first_time, started_time, again_s)
+        return RunningTrial(trial.outline.duration_s, first_time, started_time, again_s)
 
     def report_at(self, time: float) -> Report:
         """Return the report of the trials that had ended at a moment."""

@@ -79,7 +79,7 @@ class Grids(Container):
         border-subtitle-align: left;
         border-subtitle-color: $text-muted;
         border-subtitle-background: $background;
-        &.-more {{ border-bottom: blank; }}
+        &.-more {{ border-bottom: blank $background; }}
         GridTable {{ margin: 1 0 0 0; }}
     }}
     """

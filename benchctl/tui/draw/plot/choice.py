@@ -88,7 +88,7 @@ MOST_FLOWS = 4
 AROUND, LEAST_ROWS, GOOD_ROWS = 3, 2, 3
 
 
-class Panel(NamedTuple):
+class PlottedMetric(NamedTuple):
     """A metric that is drawn, its lines, and whether each flow has a plot of its own.
 
     ``of`` is how many flows there are, if there is room only for one of them. ``needs`` is the
@@ -111,21 +111,23 @@ def has_many_flows(traces: TrialLines, choice: Choice) -> bool:
     return len({key.flow for key in keys}) > MOST_FLOWS
 
 
-def panels_of(traces: TrialLines, choice: Choice, height: int) -> list[Panel]:
+def panels_of(traces: TrialLines, choice: Choice, height: int) -> list[PlottedMetric]:
     """Return what is drawn in a height, from the chosen metric on."""
     metrics = traces.metrics()
-    panels: list[Panel] = []
+    panels: list[PlottedMetric] = []
     left = height
     for n in range(min(MOST, len(metrics))):
         metric = metrics[(choice.first + n) % len(metrics)]
         keys = keys_of(metric, traces, choice)
         flows = list(dict.fromkeys(key.flow for key in keys))
-        panel = Panel(metric, keys)
+        panel = PlottedMetric(metric, keys)
         if len(flows) > MOST_FLOWS:
-            panel = Panel(metric, keys, each=True, needs=AROUND + GOOD_ROWS * len(flows))
+            panel = PlottedMetric(metric, keys, each=True, needs=AROUND + GOOD_ROWS * len(flows))
             if not panels and AROUND + LEAST_ROWS * len(flows) > left:
                 here = choice.here if choice.here in flows else flows[0]
-                panel = Panel(metric, [key for key in keys if key.flow == here], of=len(flows))
+                panel = PlottedMetric(
+                    metric, [key for key in keys if key.flow == here], of=len(flows)
+                )
             elif panels and panels[0].of:
                 break
         if panels and panel.needs > left:

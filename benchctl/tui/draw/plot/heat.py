@@ -29,7 +29,7 @@ INVALID = "!"
 FLOW = ""
 """The flows of a metric, as an axis beside those of the run."""
 
-Series = tuple[str, str]
+FlowWay = tuple[str, str]
 """A flow, and its direction if another was measured at the same point."""
 
 
@@ -96,7 +96,7 @@ class SummaryTable:
         points = Counter((row.metric, row.flow, *self._key(row.point, varying)) for row in rows)
         both_ways = {(metric, flow) for (metric, flow, *_), count in points.items() if count > 1}
         self._rows: dict[str, dict[tuple[Any, ...], SummaryRow]] = {}
-        self._series: dict[str, list[Series]] = {}
+        self._series: dict[str, list[FlowWay]] = {}
         for row in rows:
             both = (row.metric, row.flow) in both_ways
             one = row.flow, row.direction if both else ""
