@@ -141,6 +141,21 @@ def test_what_went_wrong_stands_first(tmp_path, feed_of):
     assert lines[1:] == ["✗ store: disk full", "! warning 3x: late"]
 
 
+def test_warnings_that_differ_in_their_numbers_are_one_line_and_remarks_are_not(tmp_path, feed_of):
+    made = MadeRun(tmp_path / "runs.sqlite")
+    made.begin()
+    for number in (1, 2):
+        made.note(f"trial {number}: {number}.5 ms late")
+        made.note(f"moved by {number} m", "remark")
+    made.note("another")
+    made.end()
+    made.close()
+    assert to_text(status.remarks(feed_of().view, BEGIN + 10)).splitlines() == [
+        "! warning: another", "✎ remark: moved by 2 m",
+        "! warning 2x, the last: trial 2: 2.5 ms late", "✎ remark: moved by 1 m",
+    ]  # fmt: skip
+
+
 def test_a_run_that_no_runner_takes_up_is_said_to_wait(tmp_path, feed_of):
     MadeRun(tmp_path / "runs.sqlite").close()
     view = feed_of().view

@@ -111,9 +111,13 @@ class SummaryScreen(ReportPage):
 
     def meanings(self) -> Sequence[tuple[str, str]]:
         return [
-            (f"{STEPS[0]} … {STEPS[-1]}", "from the least to the greatest value, as the colour"),
+            (
+                f"{STEPS[0]} … {STEPS[-1]}",
+                "from zero to the greatest value of the metric, as the colour",
+            ),
             ("±", "half the 95 % interval of the mean over the repeats (Student's t)"),
             ("after /", "the expected value, from the topology alone"),
+            ("a", "the letter of a flow, as in the plots"),
             (INVALID, "not valid: the emulator of the lab did not keep up in a repeat"),
         ]
 

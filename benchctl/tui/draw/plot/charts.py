@@ -48,7 +48,12 @@ SMOOTH_DOTS = SMOOTH_SAMPLES = 4
 
 SIGNS = (
     ("▲290  ▼0.1", "values beyond the axis: far from all others, or zoomed out of sight"),
-    ("mean of 500 ms", "of all samples around each column; the faint band is their whole range"),
+    (
+        "mean of 500 ms",
+        "of all samples around each column; the faint band is their range,"
+        " of several lines only where it reaches far",
+    ),
+    ("one scale", "each flow has a plot of its own, of means, and heights can be compared"),
     ("median of 8 streams", "the faint band is from the smallest stream to the largest"),
     ("◆drop  ◆b stall", "what was found at the end of a flow; enter on a trial describes it"),
     ("◆core 20 Mbit/s", "a change of the lab that the profile asks for"),

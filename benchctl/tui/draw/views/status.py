@@ -6,7 +6,7 @@ Pure text from `runview` and `traces`; no widget, no clock.
 from __future__ import annotations
 
 import math
-from collections import Counter
+import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -26,6 +26,7 @@ from benchctl.tui.model.runview import DIED, RUNNING, RunView, TrialView
 from benchctl.units import format_duration, format_value, unit_of
 
 NOTHING = "-"
+NUMBER = re.compile(r"\d[\d.,]*")
 # As wide as "94.1 Mbit/s"; others as "99.9 ms" and a little more.
 FIGURE_WIDTHS = {"bit/s": 11}
 LEAST_FIGURE = 8
@@ -231,8 +232,11 @@ def remarks(view: RunView, time: float, position: int | None = None) -> list[Lin
         lines.append([Span(f"✗ trial {looked_at + 1} failed: {trial.error}", "bad")])
     if view.run.error:
         lines.append([Span(f"✗ {view.run.error}", "bad")])
-    counted = Counter((note.level, note.text) for note in reversed(view.notes_at(time)))
-    return [*lines, *([_note(*note, count)] for note, count in counted.items())]
+    alike: dict[tuple[str, str], list[str]] = {}
+    for note in reversed(view.notes_at(time)):
+        words = note.text if note.level == "remark" else NUMBER.sub("#", note.text)
+        alike.setdefault((note.level, words), []).append(note.text)
+    return [*lines, *([_note(level, texts)] for (level, _), texts in alike.items())]
 
 
 def _failed(flow: RecordedFlow) -> str:
@@ -240,9 +244,11 @@ def _failed(flow: RecordedFlow) -> str:
     return f"attempt {flow.attempt} failed: {flow.name}: {flow.error}{hint}"
 
 
-def _note(level: str, text: str, count: int) -> Span:
+def _note(level: str, texts: Sequence[str]) -> Span:
+    """Write notes that are alike but for their numbers, the newest first, as one."""
     glyph, role = {"warning": ("!", "warn"), "remark": ("✎", "strong")}.get(level, ("i", "dim"))
-    return Span(f"{glyph} {level}{f' {count}x' * (count > 1)}: {text}", role)
+    count = f" {len(texts)}x" * (len(texts) > 1) + ", the last" * (len({*texts}) > 1)
+    return Span(f"{glyph} {level}{count}: {texts[0]}", role)
 
 
 def trial_columns(view: RunView) -> list[Column]:
