@@ -243,3 +243,11 @@ def test_what_is_zoomed_out_of_sight_is_marked_in_each():
     text = to_text(compose(traces_of(FLOWS, ("throughput_bps",)), part, VIEW, 110, 54))
     assert [value for value in "12345678" if f"▲{value}" in text] == ["6", "7", "8"]
     assert [value for value in "12345678" if f"▼{value}" in text] == ["1", "2"]
+
+
+def test_a_change_of_the_lab_is_marked_once_and_the_scale_stays_one():
+    traces = traces_of(FLOWS, ("throughput_bps",))
+    traces.changes = [(7.0, "core 20 Mbit/s")]
+    text = to_text(compose(traces, Choice(), VIEW, 110, 54))
+    assert text.count("◆core 20 Mbit/s") == 1
+    assert text.count("10 ┤") == text.count(" 0 ┤") == len(FLOWS)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Literal, NamedTuple
 
@@ -157,11 +158,13 @@ def charts_of(
 def _each(chart: Chart, view: View, width: int, glyphs: Glyphs) -> Iterator[Chart]:
     """Yield a plot for each flow, all with the scale of all."""
     plot = chart.plot
-    flows = [[*own] for _, own in groupby(plot.curves, key=lambda curve: curve.number)]
+    number = attrgetter("number")
+    flows = [[*own] for _, own in groupby(sorted(plot.curves, key=number), key=number)]
     rows = (chart.rows - chart.below) // max(1, len(flows))
-    shows_events = rows >= EVENTFUL and any(curve.happened for curve in plot.curves)
+    has_events = any(curve.happened for curve in plot.curves)
+    taken = bool(plot.happened) + has_events if rows >= EVENTFUL else 0
     frame = frame_of(view, width, rows, below=0, glyphs=glyphs, room=chart.room)
-    bare = rows - shows_events
+    bare = rows - taken
     if plot.bounds is not None and rows >= EVENTFUL:
         bare -= 2  # what lies beyond either end is marked
     elif plot.bounds is None and frame is not None:
@@ -172,9 +175,10 @@ def _each(chart: Chart, view: View, width: int, glyphs: Glyphs) -> Iterator[Char
         plot = replace(plot, bounds=bounds)
     for place, own in enumerate(flows):
         first, below = place == 0, chart.below * (place == len(flows) - 1)
-        curves = own if shows_events else [replace(one, happened=()) for one in own]
+        curves = own if taken else [replace(one, happened=()) for one in own]
+        happened = plot.happened if taken and first else ()
         yield chart._replace(
-            plot=replace(plot, curves=curves, happened=(), bare=bare),
+            plot=replace(plot, curves=curves, happened=happened, bare=bare),
             title=chart.title * first,
             height=rows + first + below,
             below=below,

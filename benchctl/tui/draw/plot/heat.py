@@ -93,7 +93,7 @@ class SummaryTable:
         known = [one.flow.name for trial in report.trials for one in trial.flows]
         self.flows = list(dict.fromkeys([*flows, *known, *(row.flow for row in rows)]))
         """All flows: the place of one is its letter on every screen."""
-        points = Counter((row.metric, row.flow, *self._key(row.point, varying)) for row in rows)
+        points = Counter((row.metric, row.flow, *_place_of(row.point, varying)) for row in rows)
         both_ways = {(metric, flow) for (metric, flow, *_), count in points.items() if count > 1}
         self._rows: dict[str, dict[tuple[Any, ...], SummaryRow]] = {}
         self._series: dict[str, list[FlowWay]] = {}
@@ -103,7 +103,7 @@ class SummaryTable:
             own = self._series.setdefault(row.metric, [])
             if one not in own:
                 own.append(one)
-            key = (*self._key(row.point, varying), one)
+            key = (*_place_of(row.point, varying), one)
             self._rows.setdefault(row.metric, {})[key] = row
         for own in self._series.values():
             own.sort(key=lambda one: self.flows.index(one[0]))
@@ -120,9 +120,6 @@ class SummaryTable:
         """The metrics that are shown without being asked for, the most wanted first."""
         self.metrics = [*self.usual, *sorted({*self._rows} - {*self.usual})]
         """Every metric that was measured."""
-
-    def _key(self, point: Mapping[str, Any], axes: Sequence[str]) -> tuple[Any, ...]:
-        return tuple(point.get(axis) for axis in axes)
 
     def first_turn(self) -> Arrangement:
         """Return the first arrangement: flows across if cases go down, else a single axis down."""
@@ -146,12 +143,12 @@ class SummaryTable:
         down = [axis for axis in axes if axis != across]
         down = down[turn.down :] + down[: turn.down]
         heads = [None] if across is None else self._values(metric, across)
-        drawn_as = self._look(metric, halves=halves)
+        look = self._look(metric, halves=halves)
         named, cells = [], []
         for names in product(*(self._values(metric, axis) for axis in down)):
             place = dict(zip(down, names, strict=True))
             row = [
-                self._cell(metric, place | ({} if across is None else {across: head}), drawn_as)
+                self._cell(metric, place | ({} if across is None else {across: head}), look)
                 for head in heads
             ]
             if any(cell is not NO_CELL for cell in row):
@@ -172,8 +169,8 @@ class SummaryTable:
             f"{across or 'flow'} →" * (across is not None),
         ]
         axes_told = "  ".join(filter(None, about))
-        name = self._title(metric, drawn_as.unit)
-        return Grid(name, name + drawn_as.told, axes_told, columns, rows)
+        name = self._title(metric, look.unit)
+        return Grid(name, name + look.told, axes_told, columns, rows)
 
     def _values(self, metric: str, axis: str) -> Sequence[Any]:
         """Return the values of an axis; of a searched one those that a metric was measured at."""
@@ -261,6 +258,11 @@ class _Look(NamedTuple):
             return format_mean(metric, mean, half)
         number = number_in(metric, mean, self.factor)
         return number if half is None else f"{number} ±{half_in(metric, mean, half, self.factor)}"
+
+
+def _place_of(point: Mapping[str, Any], axes: Sequence[str]) -> tuple[Any, ...]:
+    """Return the values of axes at a point."""
+    return tuple(point.get(axis) for axis in axes)
 
 
 def lined_up(cells: Sequence[GridCell]) -> list[Span]:
