@@ -101,6 +101,17 @@ def test_cases_go_down_and_flows_across_with_their_letters_and_one_unit():
     ]  # fmt: skip
 
 
+def test_a_figure_of_a_whole_trial_is_of_all_flows():
+    figures = [
+        ({"case": "two"}, "", "", "fairness_jain", 0.99, {}),
+        ({"case": "two"}, "h1", "send", "retransmits", 1.0, {}),
+        ({"case": "two"}, "h2", "send", "retransmits", 2.0, {}),
+    ]
+    whole = SummaryTable(rows_of(figures, CASES))
+    turn = replace(whole.first_turn(), metric=whole.metrics.index("fairness_jain"))
+    assert [column.head for column in whole.turned(turn).columns] == ["case", "all flows"]
+
+
 def test_flows_are_turned_as_axes_are():
     whole = SummaryTable(SHARED, ["h1", "h2", "h3"])
     grid = whole.turned(whole.first_turn().columns(whole))

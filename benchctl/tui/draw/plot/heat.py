@@ -188,7 +188,9 @@ class SummaryTable:
         """
         if axis == FLOW:
             flow, direction = value
-            return f"{letter(self.flows.index(flow))} {flow} {direction}".strip() if flow else "-"
+            if not flow:
+                return "all flows"
+            return f"{letter(self.flows.index(flow))} {flow} {direction}".strip()
         return NOTHING if value is None else str(value)
 
     def _title(self, metric: str, unit: str) -> str:
