@@ -175,7 +175,7 @@ def _summary(store: Path) -> None:
     for _ in range(FRAMES):
         with Screen(store, "--screen", "plan") as screen:
             screen.seen("ready")
-            opened.append(screen.reaction_s("3", "of flow1"))
+            opened.append(screen.reaction_s("3", "b flow1"))
     table.row(f"key 3 to a Summary of {FLOWS} flows, median of {FRAMES}",
               statistics.median(opened), 0.3, "s")  # fmt: skip
 

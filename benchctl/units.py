@@ -20,7 +20,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from decimal import Decimal
 from functools import cache, lru_cache, partial
 from time import localtime, strftime
@@ -311,11 +311,15 @@ def _index_digits(value: float) -> int:
     return max(4, -math.floor(math.log10(near)))
 
 
+_MINUTES_S = 119.5
+"""From here on durations are written in minutes."""
+
+
 def format_value(name: str, value: float) -> str:
     """Format a value by the unit that its name ends with; from two minutes on ``5 min 20 s``."""
     if math.isinf(value):
         return "unlimited"
-    if name.endswith("_s") and abs(value) >= 119.5:
+    if name.endswith("_s") and abs(value) >= _MINUTES_S:
         minutes, seconds = divmod(round(abs(value)), 60)
         hours, minutes = divmod(minutes, 60)
         text = f"{hours} h {minutes:02d} min" if hours else f"{minutes} min {seconds:02d} s"
@@ -332,13 +336,34 @@ def format_mean(name: str, mean: float, half: float | None) -> str:
     if half is None:
         return format_value(name, mean)
     factor, unit = scale_of(name, mean or half)
+    number = f"{_number(name, mean / factor)} {unit}".rstrip()
+    return f"{number} ±{half_in(name, mean, half, factor)}"
+
+
+def common_scale(name: str, values: Collection[float]) -> tuple[float, str] | None:
+    """Return the factor and the unit in which all values keep their three digits; None if none."""
+    greatest = max(map(abs, values), default=0.0)
+    factor, unit = scale_of(name, greatest)
+    least = min((abs(value) for value in values if value), default=greatest)
+    fine = _kind(name) not in ("_bps", "_s", "_bytes") or least >= 0.1 * factor or not least
+    minutes = name.endswith("_s") and greatest >= _MINUTES_S
+    return (factor, unit) if fine and not minutes and math.isfinite(greatest) else None
+
+
+def number_in(name: str, value: float, factor: float) -> str:
+    """Format a value without its unit, which has this factor."""
+    return _number(name, value / factor)
+
+
+def half_in(name: str, mean: float, half: float, factor: float) -> str:
+    """Format half the width of an interval without its unit, which has this factor."""
     scaled = half / factor
     most = _index_digits(mean) if name.endswith("_jain") else 3
     digits = max(0, min(most, 1 - math.floor(math.log10(scaled)))) if scaled else 0
     width = f"{scaled:.{digits}f}"
     if scaled and not float(width):  # It is small, and not none.
         width = f"<{10**-digits:.{digits}f}"
-    return f"{f'{_number(name, mean / factor)} {unit}'.rstrip()} ±{width}"
+    return width
 
 
 def format_range(name: str, low: float, high: float, *, signed: bool = False) -> str:

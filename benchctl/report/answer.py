@@ -22,7 +22,7 @@ from benchctl.report.text.limiting import limits, reason
 from benchctl.report.text.searches import rate_text
 from benchctl.run.status import Status
 from benchctl.store.read import Reader
-from benchctl.units import format_count
+from benchctl.units import format_count, format_value
 
 # So many values of a metric are read in a sentence; of more, the least and the greatest.
 MOST_VALUES = 3
@@ -111,7 +111,7 @@ def _capitalized(words: str) -> str:
 
 def _in_words(axes: Sequence[str], rows: Sequence[SummaryRow]) -> str:
     """Write the figures of one metric: all of a few, or the least and the greatest."""
-    values = {with_interval(row) for row in rows}
+    values = {format_value(row.metric, row.spread.mean) for row in rows}
     if len(values) == 1 and len(rows) > MOST_VALUES:
         return f"{values.pop()} ({len(rows)} times)"
     named = [f"{with_interval(row)}{where}" for row, where in _places(axes, rows)]

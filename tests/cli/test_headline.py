@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from benchctl.tui.draw.plot.charts import Choice, compose
+from benchctl.tui.draw.plot.charts import compose
+from benchctl.tui.draw.plot.choice import Choice
 from benchctl.tui.draw.text.spans import to_text
 from benchctl.tui.model.feed import RunReader
 from benchctl.tui.model.zoom import View

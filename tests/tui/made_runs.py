@@ -39,7 +39,7 @@ class MadeRun:
 
     def __init__(
         self, path, name="20261121-002512-7f3a", seed=7, factor=1.0, repeats=2, duration_s=20.0,
-        begin=BEGIN, profile="tour", parameters=(),
+        begin=BEGIN, profile="tour", parameters=(), metrics=(),
     ):  # fmt: skip
         self.path = path
         self.rng = random.Random(seed)
@@ -61,7 +61,9 @@ class MadeRun:
             for i, point in enumerate(self.points)
         ]
         values = {"server": ("paris", "tashkent"), "streams": (1, 4)}
-        settings = Settings(values, "interleaved", (), attempts=3, backoff_s=2.0, pause_s=1.0)
+        settings = Settings(
+            values, "interleaved", (), attempts=3, backoff_s=2.0, pause_s=1.0, metrics=metrics
+        )
         title = "Two servers, one and four streams"
         new = PlannedRun(profile, title, 42, settings, trials, PROFILE)
         self.id, _ = create_run(path, new, self.now)

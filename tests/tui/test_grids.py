@@ -1,6 +1,7 @@
 """The small tables of the summary: each is chosen, sorted, filtered, copied and saved."""
 
 import csv
+import re
 from contextlib import closing
 from itertools import pairwise
 
@@ -9,19 +10,21 @@ from textual.events import MouseScrollDown
 from tui.driving import drive, open_page, press, settle, shown
 from tui.made_runs import BEGIN, MadeRun, plan_flow
 
+from benchctl.metrics import Fold, Metric
 from benchctl.run.planned import PlannedRun, PlannedTrial, Settings
 from benchctl.run.record import Figure
 from benchctl.store.record import Recorder, create_run
 from benchctl.tui.draw.text.sorting import value_of
 
-RTT = "RTT of ping (round-trip)"
+RTT = "RTT of b ping (round-trip), ms"
 NUMBERED = [f"latency_{number}_s" for number in range(30)]
 
 
 @pytest.fixture
 def many(store):
     """Make a run of which 34 metrics were measured."""
-    made = MadeRun(store, repeats=1)
+    metrics = tuple(Metric(name, "", Fold.DISTRIBUTION, wanted=True) for name in NUMBERED)
+    made = MadeRun(store, repeats=1, metrics=metrics)
     made.begin()
     for number in range(4):
         made.begin_trial()
@@ -94,8 +97,8 @@ def test_the_cell_the_row_and_the_table_that_are_copied_are_of_the_small_table(t
 
         await go_to(pilot, RTT)
         await press(pilot, "down")
-        assert await copied("cell server=tashkent") == "98.2 ms ±12"  # without its bar
-        assert await copied("row") == "4\t21.3 ms\t98.2 ms ±12"
+        assert await copied("cell server=tashkent") == "98.2 ±12"  # without its bar
+        assert await copied("row") == "4\t21.3\t98.2 ±12"
         lines = (await copied(f"rows of {RTT}")).splitlines()
         assert lines[0].split("\t") == ["streams", "server=paris", "server=tashkent"]
         assert len(lines) == 3
@@ -109,7 +112,7 @@ def test_the_file_of_a_small_table_is_named_by_its_metric(three, tmp_path, monke
     async def script(pilot):
         table = await go_to(pilot, RTT)
         await press(pilot, "s", *".csv", "enter")
-        path = tmp_path / f"{pilot.app.page.file_stem()}-rtt-of-ping-round-trip.csv"
+        path = tmp_path / f"{pilot.app.page.file_stem()}-rtt-of-b-ping-round-trip-ms.csv"
         with path.open(newline="") as file:
             heads, *rows = map(tuple, csv.reader(file))
         assert (heads, (*rows,)) == (table.pivot().heads, table.pivot().rows)
@@ -129,7 +132,7 @@ def test_the_key_reaches_every_metric_and_each_is_seen_as_a_whole(many, size):
             assert f" {table.title}" in shown(pilot)
             assert "1/2" in shown(pilot)
             await press(pilot, "tab")
-        assert len(seen) == len(page._summary.lines) > len(NUMBERED)
+        assert len(seen) == len(page._summary.usual) > len(NUMBERED)
         assert page.table.id == "grid"
 
     drive(many, open_page(many, "summary", 1), script, size=size)
@@ -139,13 +142,13 @@ def test_more_tables_than_the_screen_shows_are_counted_below(many):
     async def script(pilot):
         page = pilot.app.page
         grids = page.query_one("#others")
-        below = [len(page._summary.lines) - 1 - sum(map(page.can_view_entire, grids.tables))]
+        below = [len(page._summary.usual) - 1 - sum(map(page.can_view_entire, grids.tables))]
         assert f"↓ {below[0]} more" in shown(pilot)
         while "below (tab)" in shown(pilot):
             grids.scroll_relative(y=5, animate=False)
             await settle(pilot)
-            after = shown(pilot).partition("↓ ")[2].partition(" more")[0]
-            below.append(int(after or 0))
+            after = re.search(r"↓ (\d+) more", shown(pilot))
+            below.append(int(after[1]) if after else 0)
         assert all(one > other for one, other in pairwise(below))
         assert below[-1] == 0
 
@@ -194,11 +197,12 @@ def test_a_run_without_axes_has_all_flows_in_one_table(store):
         recorder.update_run(status="ok", finished_time=BEGIN + 10)
 
     async def script(pilot):
-        lines = shown(pilot).splitlines()
-        assert lines[1].startswith(" throughput of up (send)")  # the flows are in their order
-        assert [line.split() for line in lines if line.startswith((" up", " down"))] == [
-            ["up", "1", "9.00", "Mbit/s"], ["down", "1", "8.00", "Mbit/s"],
+        text = shown(pilot)
+        rows = [" ".join(line.split()) for line in text.splitlines()]
+        # The flows are in their order, with their letters, in the pivot and in the table.
+        assert "throughput, Mbit/s flow ↓" in rows
+        assert [row for row in rows if row.startswith(("a up", "b down"))] == [
+            "a up ▇ 9.00", "b down ▇ 8.00", "a up 1 9.00 Mbit/s", "b down 1 8.00 Mbit/s",
         ]  # fmt: skip
-        assert "throughput of down (send)" in await press(pilot, "l")
 
     drive(store, open_page(store, "summary", 1), script)

@@ -1,7 +1,10 @@
+import pytest
 from msgspec.structs import replace
 from report.sample_report import REPORT
 from tui.made_runs import whole_run
 
+from benchctl.analysis.runs.summary import SummaryRow
+from benchctl.analysis.statistics import spread
 from benchctl.report.report import read_report
 from benchctl.store.read import Reader
 from benchctl.tui.draw.plot.heat import (
@@ -35,8 +38,8 @@ def test_rows_and_columns_are_axes_and_cells_the_means_with_their_interval(tmp_p
         "server=tashkent",
     ]
     assert [row[0] for row in texts(grid)] == ["1", "4"]
-    assert texts(grid)[0][1].endswith("Mbit/s ±3.3")
-    assert "throughput of main (send)" in grid.about
+    assert texts(grid)[0][1].endswith("90.4 ±3.3")
+    assert grid.about == "throughput of a main (send), Mbit/s: measured ±95 %"
 
 
 def test_heat_goes_from_the_least_to_the_greatest_and_is_told_by_a_character_too(tmp_path):
@@ -47,11 +50,9 @@ def test_heat_goes_from_the_least_to_the_greatest_and_is_told_by_a_character_too
         assert cell.text[0] == STEPS[int(cell.role.removeprefix("heat-"))]
 
 
-def test_turning_goes_through_every_axis_and_metric_and_comes_back(tmp_path):
+def test_turning_goes_through_every_axis_and_comes_back(tmp_path):
     whole = summary(tmp_path)
     turn = Arrangement()
-    for _ in range(len(whole.lines)):
-        turn = turn.metric(whole)
     for _ in range(len(whole.axes) + 1):
         turn = turn.columns(whole)
     assert turn == Arrangement()
@@ -64,23 +65,108 @@ def test_turning_goes_through_every_axis_and_metric_and_comes_back(tmp_path):
     assert texts(whole.turned(none.rows(whole)))[0][:2] == ["1", "paris"]
 
 
-def test_all_metrics_of_all_flows_can_be_seen_the_most_wanted_first(tmp_path):
-    assert summary(tmp_path).lines[:2] == [
-        ("main", "send", "throughput_bps"), ("ping", "round-trip", "rtt_s"),
+def test_all_metrics_can_be_seen_the_most_wanted_first(tmp_path):
+    whole = summary(tmp_path)
+    assert whole.metrics == ["throughput_bps", "rtt_s", "loss_ratio", "retransmits"]
+    assert whole.usual == whole.metrics
+
+
+def rows_of(figures, axes):
+    """Return a report of figures: (point, flow, direction, metric, value), and expected values."""
+    rows = [
+        SummaryRow(point, flow, way, metric, [value], spread([value]), beside)
+        for point, flow, way, metric, value, beside in figures
+    ]
+    settings = replace(REPORT.run.settings, values=axes)
+    return replace(REPORT, summary=rows, run=replace(REPORT.run, settings=settings))
+
+
+CASES = {"case": ("two", "three")}
+SHARED = rows_of(
+    [
+        ({"case": case}, flow, "send", "throughput_bps", 1e6 * value, {"expected": 14.35e6})
+        for case, flow, value in (("two", "h1", 15.7), ("two", "h2", 12.9), ("three", "h3", 9.6))
+    ],
+    CASES,
+)
+
+
+def test_cases_go_down_and_flows_across_with_their_letters_and_one_unit():
+    whole = SummaryTable(SHARED, ["h1", "h2", "h3"])
+    grid = whole.turned(whole.first_turn())
+    assert grid.about == "throughput, Mbit/s: measured / expected"
+    assert [column.head for column in grid.columns] == ["case", "a h1", "b h2", "c h3"]
+    assert [[" ".join(cell.split()) for cell in row] for row in texts(grid)] == [
+        ["two", "▇ 15.7 / 14.3", "▆ 12.9 / 14.3", "-"], ["three", "-", "-", "▅ 9.60 / 14.3"],
     ]  # fmt: skip
 
 
-def test_what_is_expected_stands_beside_what_was_measured():
-    whole = SummaryTable(REPORT)
-    place = whole.lines.index(("bulk", "send", "throughput_bps"))
-    grid = whole.turned(Arrangement(line=place))
-    assert grid.about.endswith(" / expected")
-    assert any(" / " in cell for row in texts(grid) for cell in row)
+def test_a_figure_of_a_whole_trial_is_of_all_flows():
+    figures = [
+        ({"case": "two"}, "", "", "fairness_jain", 0.99, {}),
+        ({"case": "two"}, "h1", "send", "retransmits", 1.0, {}),
+        ({"case": "two"}, "h2", "send", "retransmits", 2.0, {}),
+    ]
+    whole = SummaryTable(rows_of(figures, CASES))
+    turn = replace(whole.first_turn(), metric=whole.metrics.index("fairness_jain"))
+    assert [column.head for column in whole.turned(turn).columns] == ["case", "all flows"]
+
+
+def test_flows_are_turned_as_axes_are():
+    whole = SummaryTable(SHARED, ["h1", "h2", "h3"])
+    grid = whole.turned(whole.first_turn().columns(whole))
+    assert [column.head for column in grid.columns] == ["case", "flow", "throughput"]
+    assert [row[:2] for row in texts(grid)] == [
+        ["two", "a h1"], ["two", "b h2"], ["three", "c h3"],
+    ]  # fmt: skip
+
+
+def test_intervals_are_left_out_where_they_have_no_room(tmp_path):
+    whole = summary(tmp_path)
+    for width, has_halves in ((60, True), (20, False)):
+        grid = whole.turned(whole.first_turn(), width)
+        assert ("±" in grid.about) == any("±" in cell for row in texts(grid) for cell in row)
+        assert ("±" in grid.about) == has_halves
+
+
+def test_a_flow_has_one_column_unless_both_its_ways_were_measured_at_once():
+    def heads(ways):
+        figures = [
+            ({"case": case}, flow, way, "throughput_bps", 1e6, {})
+            for case, flow, way in (*ways, ("two", "other", "send"))
+        ]
+        whole = SummaryTable(rows_of(figures, CASES))
+        return [column.head for column in whole.turned(whole.first_turn()).columns][1:]
+
+    each = [("two", "main", "send"), ("three", "main", "receive")]
+    flows = {head.split(" ", 1)[1] for head in heads(each)}
+    assert flows == {"main", "other"}
+    both = [("two", "main", "send"), ("two", "main", "receive")]
+    assert {head.split(" ", 1)[1] for head in heads(both)} == {
+        "main send", "main receive", "other",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("values", "cells"),
+    [
+        ((28.4e6, 0.4e3), ["▇ 28.4 Mbit/s", "▁ 400 bit/s"]),  # one unit would lose digits
+        ((28.4e6, 4.2e6), ["▇ 28.4", "▂ 4.20"]),
+    ],
+)
+def test_figures_that_one_unit_does_not_suit_have_their_own(values, cells):
+    figures = [
+        ({"case": case}, "main", "send", "throughput_bps", value, {})
+        for case, value in zip(CASES["case"], values, strict=True)
+    ]
+    whole = SummaryTable(rows_of(figures, CASES))
+    grid = whole.turned(whole.first_turn())
+    assert [" ".join(row[1].split()) for row in texts(grid)] == cells
 
 
 def test_a_run_of_which_nothing_was_measured_is_an_empty_grid():
     empty = SummaryTable(replace(REPORT, summary=[], trials=[]))
-    grid = empty.turned(Arrangement().metric(empty))
+    grid = empty.turned(Arrangement(metric=1))
     assert (grid.about, grid.rows) == ("nothing was measured", ())
 
 
@@ -95,8 +181,8 @@ def test_the_parts_of_figures_stand_below_each_other(tmp_path):
     near, far = zip(
         *(row[1:] for row in texts(summary(tmp_path).turned(Arrangement()))), strict=True
     )
-    assert near == ("▂ 90.4 Mbit/s ±3.3", "▇  357 Mbit/s     ")
-    assert far == ("▁ 5.22 Mbit/s ±0.085", "▁ 17.6 Mbit/s ±0.27 ")
+    assert near == ("▂ 90.4 ±3.3", "▇  357     ")
+    assert far == ("▁ 5.22 ±0.085", "▁ 17.6 ±0.27 ")
 
 
 def test_marks_and_expected_values_stand_below_each_other_too():

@@ -12,7 +12,8 @@ from tui.test_charts import FLOWS, traces_of
 from benchctl.analysis.flow.counted import ValueHistogram
 from benchctl.report.figures.figure import PictureKind
 from benchctl.report.timeline.traces import ALL
-from benchctl.tui.draw.plot.charts import Choice, no_samples, spread_metrics
+from benchctl.tui.draw.plot.charts import no_samples, spread_metrics
+from benchctl.tui.draw.plot.choice import Choice
 from benchctl.tui.draw.plot.shares import draw_shares, rescaled_shares
 from benchctl.tui.draw.text.glyphs import ASCII
 from benchctl.tui.draw.text.percentiles import HEADS

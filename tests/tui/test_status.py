@@ -63,9 +63,8 @@ def test_the_mean_and_the_sums_after_the_end_are_those_of_all_samples(tmp_path, 
     made.end()
     made.close()
     figures = told(feed_of(position=0), 0, made.now + 100)
-    assert figures["throughput"] == "-"
-    assert figures["mean"] == f"{mean / 1e6:.1f} Mbit/s"
-    assert figures["left"] == "-"
+    assert figures["mean throughput"] == f"{mean / 1e6:.1f} Mbit/s"
+    assert not {"throughput", "mean", "left"} & {*figures}
 
 
 def test_before_the_first_trial_there_are_no_figures(tmp_path, alive, feed_of):
@@ -73,7 +72,7 @@ def test_before_the_first_trial_there_are_no_figures(tmp_path, alive, feed_of):
     made.begin()
     made.close()
     figures = told(feed_of(), -1, BEGIN + 1)
-    assert set(figures.values()) == {"-", "0:01", "2:48"}
+    assert figures == {"left": "2:48", "elapsed": "0:01"}
 
 
 def test_several_flows_with_a_rate_are_shown_as_their_sum(tmp_path, alive, feed_of):
@@ -86,8 +85,7 @@ def test_several_flows_with_a_rate_are_shown_as_their_sum(tmp_path, alive, feed_
     made.measure(20.0)
     made.close()
     figures = told(feed_of(position=0), 0, BEGIN + 15)
-    assert "2 flows" in figures
-    assert float(figures["2 flows"].split()[0]) == pytest.approx(2 * 94.1, rel=0.1)
+    assert float(figures["all 2 flows"].split()[0]) == pytest.approx(2 * 94.1, rel=0.1)
 
 
 def test_no_tile_mixes_unlike_flows_and_each_says_what_it_shows(tmp_path, alive, feed_of):
@@ -133,13 +131,29 @@ def test_silence_is_said_and_for_how_long(tmp_path, alive, feed_of):
 def test_what_went_wrong_stands_first(tmp_path, feed_of):
     made = MadeRun(tmp_path / "runs.sqlite")
     made.begin()
-    made.note("late", "warning")
+    for _ in range(3):
+        made.note("late", "warning")
     made.recorder.update_run(error="store: disk full")
     made.close()
     lines = to_text(status.remarks(feed_of().view, BEGIN + 10)).splitlines()
     assert lines[0].startswith("✗ the runner died")
     assert "benchctl resume" in lines[0]
-    assert lines[1:] == ["✗ store: disk full", "! warning: late"]
+    assert lines[1:] == ["✗ store: disk full", "! warning 3x: late"]
+
+
+def test_warnings_that_differ_in_their_numbers_are_one_line_and_remarks_are_not(tmp_path, feed_of):
+    made = MadeRun(tmp_path / "runs.sqlite")
+    made.begin()
+    for number in (1, 2):
+        made.note(f"trial {number}: {number}.5 ms late")
+        made.note(f"moved by {number} m", "remark")
+    made.note("another")
+    made.end()
+    made.close()
+    assert to_text(status.remarks(feed_of().view, BEGIN + 10)).splitlines() == [
+        "! warning: another", "✎ remark: moved by 2 m",
+        "! warning 2x, the last: trial 2: 2.5 ms late", "✎ remark: moved by 1 m",
+    ]  # fmt: skip
 
 
 def test_a_run_that_no_runner_takes_up_is_said_to_wait(tmp_path, feed_of):
@@ -212,6 +226,22 @@ def test_both_ways_of_a_flow_have_a_column_and_a_flow_that_a_trial_lacks_has_no_
     figures = [span.text for span in status.trial_row(view, 1, BEGIN + 1000)][-3:]
     assert figures[:2] == ["-", "-"]
     assert figures[2].endswith("ms")
+
+
+def test_the_figure_of_a_trial_is_its_own_whatever_its_direction(tmp_path, feed_of):
+    made = MadeRun(tmp_path / "runs.sqlite")
+    made.begin()
+    for direction in ("send", "receive"):
+        made.begin_trial()
+        figures = {(direction, "throughput_bps"): Figure(len(direction) * 1e6, "tool")}
+        made.recorder.add_figures(made.flows["main"], figures)
+        made.end_trial()
+    made.end()
+    made.close()
+    view = feed_of().view
+    assert [column.head for column in status.trial_columns(view)][-1:] == ["a main"]
+    rows = [status.trial_row(view, index, BEGIN + 1000) for index in (0, 1)]
+    assert [row[-1].text for row in rows] == ["4.00 Mbit/s", "7.00 Mbit/s"]
 
 
 @pytest.mark.parametrize(("seconds", "text"), [(0, "0:00"), (75.9, "1:15"), (3730, "1:02:10")])

@@ -188,7 +188,7 @@ def test_the_table_of_every_screen_is_saved_as_csv_json_and_markdown(
 
     async def script(pilot):
         table = pilot.app.page.table
-        stem = "-".join([pilot.app.page.file_stem(), *re.findall(r"\w+", table.title)])
+        stem = "-".join([pilot.app.page.file_stem(), *re.findall(r"\w+", table.title.lower())])
         for end in ("csv", "json", "md"):
             await press(pilot, "s", *f".{end}", "enter")
         shown_rows = table.pivot()

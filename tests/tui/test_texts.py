@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchctl.metrics import Vocabulary, title_of
-from benchctl.tui.draw.plot.charts import Choice, compose
+from benchctl.tui.draw.plot.charts import compose
+from benchctl.tui.draw.plot.choice import Choice
 from benchctl.tui.draw.plot.spread import draw_spread
 from benchctl.tui.draw.text.columns import Column, widths
 from benchctl.tui.draw.text.plantext import shortened

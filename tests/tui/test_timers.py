@@ -9,7 +9,7 @@ from textual.app import App
 from tui.driving import Clock, drive, open_plan, open_replay, shown, until
 from tui.made_runs import BEGIN, whole_run
 
-from benchctl.tui.screens import live
+from benchctl.tui.screens.parts import reading
 from benchctl.tui.timers import once
 
 
@@ -66,8 +66,8 @@ def test_a_history_is_read_on_where_every_timer_is_lost(store, monkeypatch):
     for _ in range(2):
         clock = Clock(BEGIN)
         drive(store, open_replay(store, 1, clock, 40.0), script, clock=clock)
-        monkeypatch.setattr(live, "BUDGET_S", 0.0)
-        monkeypatch.setattr(live, "once", lambda *_: Lost())
-        monkeypatch.setattr(live, "monotonic", itertools.count(step=live.LOST_S).__next__)
+        monkeypatch.setattr(reading, "BUDGET_S", 0.0)
+        monkeypatch.setattr(reading, "once", lambda *_: Lost())
+        monkeypatch.setattr(reading, "monotonic", itertools.count(step=reading.LOST_S).__next__)
     assert "reading" not in seen[0]
     assert seen[1] == seen[0]

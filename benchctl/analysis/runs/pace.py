@@ -21,12 +21,50 @@ class Timing(NamedTuple):
     finished_time: float
 
 
-def rest_s(planned_s: float, elapsed_s: float, wait_s: float | None = None) -> float:
-    """Return the time that a running trial still takes.
+class RunningTrial(NamedTuple):
+    """The trial that runs: its planned time, and the Unix times at which its attempts began.
 
-    ``wait_s`` is that until its next attempt, which takes all of it again; None while it measures.
+    ``began_time`` is that of the first attempt, ``started_time`` that of the last. ``wait_s`` is
+    the time until the next attempt, which takes all of it again; None while one measures.
     """
-    return max(0.0, planned_s - elapsed_s) if wait_s is None else wait_s + planned_s
+
+    planned_s: float
+    began_time: float
+    started_time: float
+    wait_s: float | None = None
+
+    @property
+    def is_repeated(self) -> bool:
+        """Whether an attempt has failed."""
+        return self.wait_s is not None or self.began_time < self.started_time
+
+
+def left_s(
+    time: float,
+    running: RunningTrial | None,
+    to_come: int,
+    to_come_s: float,
+    ended: Sequence[Timing],
+    pause_s: float,
+) -> float:
+    """Return the estimate of a run's remaining time in seconds at a moment, in Unix time.
+
+    ``to_come`` trials of together ``to_come_s`` planned seconds follow the one that runs. It is
+    taken to last as the trials before it did, at least. If its attempts are repeated, so may be
+    those of the trials that follow.
+    """
+    rest_s = 0.0
+    if running is not None:
+        elapsed_s = max(0.0, time - running.started_time)
+        rest_s = max(0.0, running.planned_s - elapsed_s)
+        if running.wait_s is not None:
+            rest_s = running.wait_s + running.planned_s
+        if ended:
+            usual_s = running.planned_s + extra_s(ended, pause_s)
+            rest_s = max(rest_s, ended[-1].finished_time + usual_s - time)
+        if running.is_repeated:
+            ended = [*ended, Timing(running.planned_s, running.began_time, time + rest_s)]
+    return max(0.0, rest_s + to_come_s + to_come * extra_s(ended, pause_s))
 
 
 def wait_s(settings: Settings, attempt: int, since_s: float) -> float:

@@ -13,7 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 from rich.text import Text
 
-from benchctl.analysis.runs.pace import Timing, extra_s, rest_s, wait_s
+from benchctl.analysis.runs.pace import RunningTrial, Timing, left_s, wait_s
 from benchctl.metrics import Fold
 from benchctl.report.progress.terminal import TerminalStatus
 from benchctl.report.text.detail import trial_title
@@ -124,6 +124,8 @@ class LiveProgress:
         )  # fmt: skip
         self._bar = self._progress.add_task(visible(run.profile), total=run.trials, left="")
         self._trial: Trial | None = None
+        self._began_time: float | None = None
+        """When its first attempt began."""
         self._failed: RecordedFlow | None = None
         """A flow that made its last attempt fail, if another is to come."""
         self._done = 0
@@ -142,6 +144,7 @@ class LiveProgress:
         match event:
             case TrialStarted(trial):
                 self._trial, self._failed = trial, None
+                self._began_time = trial.started_time
             case RunResumed():
                 self._to_come, self._to_come_s = self._remaining()
             case FlowStarted(trial):
@@ -158,9 +161,8 @@ class LiveProgress:
                 self._done += 1
                 self._to_come, self._to_come_s = self._remaining()
                 if trial.started_time is not None and trial.finished_time is not None:
-                    self._ended.append(
-                        Timing(trial.duration_s, trial.started_time, trial.finished_time)
-                    )
+                    began_time = self._began_time or trial.started_time
+                    self._ended.append(Timing(trial.duration_s, began_time, trial.finished_time))
                 self._trial = None
             case _:
                 pass
@@ -200,18 +202,19 @@ class LiveProgress:
 
     def time_left(self) -> str:
         """Return an estimate of the time that the remaining trials take."""
-        left_s, to_come = self._to_come_s, self._to_come
-        if self._trial is not None and self._trial.started_time is not None:
-            planned_s, elapsed_s = self._trial.duration_s, self._clock() - self._trial.started_time
+        now, trial, failed = self._clock(), self._trial, self._failed
+        to_come, to_come_s, running = self._to_come, self._to_come_s, None
+        if trial is not None and trial.started_time is not None:
             again_s = None
-            if (failed := self._failed) is not None:
-                since_s = self._clock() - (failed.finished_time or self._clock())
+            if failed is not None:
+                since_s = now - (failed.finished_time or now)
                 again_s = wait_s(self._run.settings, failed.attempt, since_s)
-            left_s -= planned_s - rest_s(planned_s, max(0.0, elapsed_s), again_s)
-            to_come -= 1
-        left_s += to_come * extra_s(self._ended, self._run.settings.pause_s)
+            began_time = self._began_time or trial.started_time
+            running = RunningTrial(trial.duration_s, began_time, trial.started_time, again_s)
+            to_come, to_come_s = to_come - 1, to_come_s - trial.duration_s
+        rest_s = left_s(now, running, to_come, to_come_s, self._ended, self._run.settings.pause_s)
         # Whole seconds: nobody reads tenths, and a title must not flicker.
-        whole_s = round(max(0.0, left_s))
+        whole_s = round(rest_s)
         return f"{whole_s} s left" if whole_s < 120 else f"{format_duration(whole_s)} left"
 
 

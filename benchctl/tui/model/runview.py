@@ -17,7 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from benchctl.analysis.results import FlowReport, TrialReport
-from benchctl.analysis.runs.pace import LATELY, Timing, extra_s, rest_s, wait_s
+from benchctl.analysis.runs.pace import LATELY, RunningTrial, Timing, left_s, wait_s
 from benchctl.report.progress.goals import bounds_of_trials
 from benchctl.report.report import Report, report_of
 from benchctl.run.codec import to_json
@@ -53,6 +53,8 @@ class TrialView(Struct):
     """The flows of its last attempt so far."""
     failure: RecordedFlow | None = None
     """The flow that made its last failed attempt fail."""
+    first_time: float | None = None
+    """When its first attempt began, in Unix time, as far as it is known."""
 
     @property
     def status(self) -> Status:
@@ -142,8 +144,10 @@ class RunView:
         self.run = run
         self.flows = [*flows]
         """All flows: the place of one is its number on every screen."""
-        self.headlines: dict[tuple[str, str], str] = {}
-        """The metric that a list of trials shows of each flow and direction, of those measured."""
+        self.headlines: dict[str, set[str]] = {}
+        """The metrics that a list of trials shows of each flow that was measured."""
+        self.both_ways: dict[str, set[str]] = {}
+        """The directions of each flow that a single trial measured both ways."""
         self.vocabulary = run.vocabulary
         self._listed = frozenset(self.vocabulary.wanted)
         self.trials = [TrialView(outline) for outline in outlines]
@@ -185,6 +189,8 @@ class RunView:
                 known = view.failure.attempt if view.failure is not None else 0
                 if flow.status is Status.FAILED and flow.attempt > known:
                     view.failure = report.flow
+                    began_time = flow.started_time or flow.finished_time
+                    view.first_time = min(filter(None, (view.first_time, began_time)), default=None)
             case TrialEnded(trial):
                 self._update(trial)
             case Noted(note):
@@ -199,7 +205,7 @@ class RunView:
                 self.ended = False
                 self.planned_time = math.inf
                 for position in planned:
-                    self.trials[position].trial = None
+                    self.trials[position].trial = self.trials[position].first_time = None
                 self._again.update(position for position in planned if position <= self.latest)
             case _:
                 pass
@@ -213,6 +219,7 @@ class RunView:
             self._planned_s.append(self._planned_s[-1] + trial.duration_s)
         view = self.trials[trial.position]
         view.trial = replace(trial, flows=(), lab={}, links=(), hooks=())
+        view.first_time = view.first_time or trial.started_time
         return view
 
     def _flow(self, flow: RecordedFlow, figures: Figures) -> FlowReport:
@@ -224,9 +231,11 @@ class RunView:
             if key[1] in self._listed
         }
         metric = self.vocabulary.headline(flow.backend, {metric for _, metric in figures})
-        for direction, name in figures:
-            if name == metric:
-                self.headlines[flow.name, direction] = metric
+        ways = {direction for direction, name in figures if name == metric}
+        if metric is not None:
+            self.headlines.setdefault(flow.name, set()).add(metric)
+        if len(ways) > 1:
+            self.both_ways.setdefault(flow.name, set()).update(ways)
         slim = replace(flow, client=(), server=(), effective={}, stderr="")
         return FlowReport(slim, listed)
 
@@ -316,24 +325,35 @@ class RunView:
         again = self._again_before(furthest)
         known = self.known_at(time)
         to_come = known - furthest - 1 + len(again)
-        left_s = self._planned_s[known] - self._planned_s[furthest + 1]
-        left_s += sum(self.trials[position].outline.duration_s for position in again)
+        to_come_s = self._planned_s[known] - self._planned_s[furthest + 1]
+        to_come_s += sum(self.trials[position].outline.duration_s for position in again)
+        running = None
         if current >= 0 and self.trials[current].status_at(time) == RUNNING:
-            trial = self.trials[current]
-            failure = self.failure_at(current, time)
-            again_s = None
-            if failure is not None and failure.attempt == trial.attempt:
-                since_s = time - (failure.finished_time or time)
-                again_s = wait_s(self.run.settings, failure.attempt, since_s)
-            left_s += rest_s(trial.outline.duration_s, trial.elapsed_s(time), again_s)
+            running = self._running_at(current, time)
         ended = [
-            Timing(trial.outline.duration_s, trial.started_time, trial.finished_time)
+            Timing(
+                trial.outline.duration_s,
+                trial.first_time or trial.started_time,
+                trial.finished_time,
+            )
             for trial in self.trials[max(0, current - LATELY) : current + 1]
             if trial.started_time is not None
             and trial.finished_time is not None
             and trial.finished_time <= time
         ]
-        return max(0.0, left_s + to_come * extra_s(ended, self.run.settings.pause_s))
+        return left_s(time, running, to_come, to_come_s, ended, self.run.settings.pause_s)
+
+    def _running_at(self, position: int, time: float) -> RunningTrial:
+        """Return how far a trial that runs at a moment is."""
+        trial = self.trials[position]
+        failure = self.failure_at(position, time)
+        again_s = None
+        if failure is not None and failure.attempt == trial.attempt:
+            since_s = time - (failure.finished_time or time)
+            again_s = wait_s(self.run.settings, failure.attempt, since_s)
+        started_time = trial.started_time or time
+        first_time = started_time if failure is None else trial.first_time or started_time
+        return RunningTrial(trial.outline.duration_s, first_time, started_time, again_s)
 
     def report_at(self, time: float) -> Report:
         """Return the report of the trials that had ended at a moment."""

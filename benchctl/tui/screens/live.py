@@ -5,18 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from contextlib import ExitStack, closing
-from time import monotonic
 from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 from textual.containers import Container
-from textual.timer import Timer
 from textual.widget import Widget
 
-from benchctl.errors import StoreError
 from benchctl.metrics import title_of
 from benchctl.report.progress.goals import has_goals
-from benchctl.tui.draw.plot.charts import SIGNS, UNKNOWN, Choice
+from benchctl.tui.draw.plot.charts import SIGNS, UNKNOWN
+from benchctl.tui.draw.plot.choice import Choice, has_many_flows
 from benchctl.tui.draw.text.hostlines import host_lines
 from benchctl.tui.draw.text.spans import Span
 from benchctl.tui.draw.views import status
@@ -26,32 +24,23 @@ from benchctl.tui.meanings import AFTER, BEFORE, LISTED, VIEW
 from benchctl.tui.model.feed import RunReader
 from benchctl.tui.model.playhead import Playhead
 from benchctl.tui.model.results import Results
-from benchctl.tui.model.runview import RUNNING, RunView
-from benchctl.tui.screens.base.page import AppContext, trouble
-from benchctl.tui.screens.parts.lists import ListsPage
+from benchctl.tui.model.runview import RUNNING
+from benchctl.tui.screens.base.page import AppContext
 from benchctl.tui.screens.parts.plots import PLOT_KEYS
+from benchctl.tui.screens.parts.reading import ReadingPage
 from benchctl.tui.screens.parts.steering import KEYS
-from benchctl.tui.timers import once
 from benchctl.tui.widgets.chartview import ChartView, Tiles
 from benchctl.tui.widgets.notes import Notes
 from benchctl.tui.widgets.table import Table
 
-# The time that one tick may block the event loop, which runs several times before a key is handled;
-# a long history is read in many ticks.
-BUDGET_S = 0.005
-# Pause between two parts of a long history, to handle keys, and to draw what one has changed.
-BREATH_S = 0.005
-AFTER_KEY_S = 0.05
-# A part that was not read by then is asked for again: nothing depends on a single timer.
-LOST_S = 1.0
 SEEK_S = 5.0
 
 
-class LiveScreen(ListsPage):
+class LiveScreen(ReadingPage):
     """One run, live or in replay."""
 
     NAME = "live"
-    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), *ListsPage.HORIZONTAL_BREAKPOINTS[2:]]  # noqa: RUF012
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), *ReadingPage.HORIZONTAL_BREAKPOINTS[2:]]  # noqa: RUF012
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("space", "freeze", "Freeze", id="live.freeze"),
         *PLOT_KEYS,
@@ -100,7 +89,11 @@ class LiveScreen(ListsPage):
             &.-list-flows #results, &.-list-trials #results { display: block; }
             #results, #goals, #remarks { height: 100%; column-span: 2; }
         }
-        &.-huge.-tall #middle { grid-columns: 1fr 68; }
+        &.-huge.-tall, &.-wide.-tall.-many {
+            ChartView { row-span: 2; }
+            #results, #goals, #remarks { column-span: 1; }
+        }
+        &.-huge.-tall #middle { grid-columns: 1fr 92; }
         &.-tiny {
             #middle, Notes { display: none; }
             Tiles { margin: 0; }
@@ -130,19 +123,9 @@ class LiveScreen(ListsPage):
         self._playhead.seek(feed.begin + at_s)
         self._following = True
         self._results = Results(feed.view, feed.report_at, lambda: feed.ends_read)
-        self._problem = ""
-        self._urgent = True
         self.ready = False
         self._could = (False, False, False)
         """Whether the run could be resumed and had ended, and time stood, as keys were shown."""
-        self._goes_on = True
-        """Whether the run of a frozen screen is under way."""
-        self._next_part: Timer | None = None
-        """What reads the next part of a long history, besides the ticks; None if all is read."""
-        self._part_s = 0.0
-        """When the last part was read, by the monotonic clock."""
-        self._keyed = False
-        """Whether a key has changed something since the last part was read."""
         self._stood = False
         """Whether time stood when the screen was last shown: a replay's end is shown too."""
         self._tiles = Tiles(id="tiles")
@@ -161,20 +144,8 @@ class LiveScreen(ListsPage):
         """Focus the list that is shown."""
         (self._flows if self.has_class("-list-flows") else self._trials).focus()
 
-    def on_unmount(self) -> None:
-        """Close the store; the run continues."""
-        self._feed.close()
-
-    @property
-    def view(self) -> RunView:
-        return self._feed.view
-
     def shows(self, run_ids: Sequence[int]) -> bool:
         return super().shows(run_ids) and self._playhead.live == self._feed.under_way
-
-    @property
-    def settled(self) -> bool:
-        return (self._feed.settled and self._next_part is None) or bool(self._problem)
 
     def matters(self, binding: Binding) -> bool:
         match binding.action.partition("(")[0]:
@@ -213,50 +184,6 @@ class LiveScreen(ListsPage):
         if not standing or not self._stood or self._urgent:
             self._show()
         self._stood = standing
-
-    def _read_all(self) -> None:
-        is_lost = monotonic() - self._part_s >= LOST_S
-        if self._next_part is None or is_lost:
-            self._urgent |= self._next_part is not None
-            self._read_more()
-
-    def _read_more(self) -> bool:
-        """Read a part, and the next soon; returns whether there is one."""
-        if self._next_part is not None:
-            self._next_part.stop()
-            self._next_part = None
-        more = self._read()
-        self._part_s = monotonic()
-        if more:
-            self._next_part = once(self, BREATH_S, self._read_on)
-        return more
-
-    def _read(self) -> bool:
-        if not self.is_running:  # closed, but another screen still calls what waited for a refresh
-            return False
-        try:
-            more = self._feed.poll(BUDGET_S, new=not self._playhead.frozen)
-            self._goes_on = self._feed.under_way if self._playhead.frozen else True
-            if self._playhead.live:
-                self._playhead.keep_within(self._feed.begin, self.view.end_time)
-        except StoreError as error:
-            self._problem, self._urgent = trouble(error), True
-            return False
-        if self._problem:
-            self._problem, self._urgent = "", True
-        return more
-
-    def _read_on(self) -> None:
-        keyed, self._keyed = self._keyed, False
-        if keyed:
-            self._next_part = once(self, AFTER_KEY_S, self._read_part)
-        else:
-            self._read_part()
-
-    def _read_part(self) -> None:
-        if not self._read_more():
-            self._urgent = True
-            self._show()
 
     def _show(self) -> None:
         view, time = self._feed.view, self._playhead.time()
@@ -306,6 +233,8 @@ class LiveScreen(ListsPage):
         feed = self._feed
         assert feed.traces is not None
         trial = feed.view.trials[feed.position]
+        # Many plots need the height.
+        self.set_class(has_many_flows(feed.traces, self._choice), "-many")
         moment_s = trial.elapsed_s(time)
         span_s = max(feed.whole.span_s, feed.traces.end_s)
         moves = self._playhead.live and not self._playhead.standing
@@ -338,11 +267,6 @@ class LiveScreen(ListsPage):
 
     def fit(self) -> None:
         self._now()
-
-    def _now(self) -> None:
-        """Show the effect of a key at once."""
-        self._urgent = self._keyed = True
-        self._show()
 
     # --- keys -----------------------------------------------------------------------------
 
@@ -384,6 +308,11 @@ class LiveScreen(ListsPage):
             known = self.view.known_at(self._playhead.time())
             which = self.run_ids[0], event.index, known
             self.app.push_screen(TrialWindow(self.around.store, *which))
+
+    def on_table_moved(self, event: Table.Moved) -> None:
+        """Draw the flow under the cursor, where only one is drawn."""
+        if event.table is self._flows:
+            self._change(self._flows.moved(self._choice))
 
     def action_look(self) -> None:
         """Look at the trial under the cursor."""

@@ -22,10 +22,12 @@ from benchctl.report.text.delays import delay_table
 from benchctl.report.text.limiting import limit_table
 from benchctl.report.text.searches import unanswered
 from benchctl.run.status import Status
+from benchctl.store.bulk import Bulk
 from benchctl.store.read import Reader
 from benchctl.tui.draw.plot.heat import INVALID, STEPS, Arrangement, SummaryTable
 from benchctl.tui.draw.text.columns import widths
 from benchctl.tui.draw.text.spans import Line, Span, state
+from benchctl.tui.draw.views.flowlist import with_letters
 from benchctl.tui.draw.views.goals import goal_columns, goal_row, goal_tally
 from benchctl.tui.meanings import LISTED, NEXT, PACKETS, PREVIOUS, VIEW
 from benchctl.tui.screens.base.page import AppContext, ReportPage
@@ -55,7 +57,8 @@ class SummaryScreen(ReportPage):
     ]
     DEFAULT_CSS = """
     SummaryScreen {
-        #about { height: 2; padding: 0 1; }
+        #about { height: 3; max-height: 25%; padding: 0 1; }
+        &.-tall #grid { margin: 1 0 0 0; }
         #grid { max-height: 60%; padding: 0 1; }
         #others, #results, #goals, #limits, #delays { height: 1fr; padding: 0 1; margin: 1 0 0 0; }
         #others { margin: 0; }
@@ -73,11 +76,13 @@ class SummaryScreen(ReportPage):
         self._summary: SummaryTable | None = None
         self._turn: Arrangement | None = None
         """How the summary is turned; None before it is there."""
+        self._sentences: Sequence[str] = ()
+        """What came out of the run, as sentences."""
         self._about = Scrolled(id="about")
         self._about.can_focus = False
         self._listings: dict[str, Listing] = {}
         """How the grid of each title is sorted and filtered, wherever it is shown."""
-        self._grid = GridTable(self._listings, titled=False, id="grid")
+        self._grid = GridTable(self._listings, arranged=True, id="grid")
         self._others = Grids(self._listings, id="others")
         self._goals = Table(id="goals")
         self._results = Table(id="results")
@@ -106,19 +111,29 @@ class SummaryScreen(ReportPage):
 
     def meanings(self) -> Sequence[tuple[str, str]]:
         return [
-            (f"{STEPS[0]} … {STEPS[-1]}", "from the least to the greatest value, as the colour"),
+            (
+                f"{STEPS[0]} … {STEPS[-1]}",
+                "from zero to the greatest value of the metric, as the colour",
+            ),
             ("±", "half the 95 % interval of the mean over the repeats (Student's t)"),
             ("after /", "the expected value, from the topology alone"),
+            ("a", "the letter of a flow, as in the plots"),
             (INVALID, "not valid: the emulator of the lab did not keep up in a repeat"),
         ]
 
     def read(self, reader: Reader) -> Callable[[], None]:
-        return partial(self._take_report, read_report(reader, reader.run(self._run.id)))
+        from benchctl.report.answer import read_answer
 
-    def _take_report(self, report: Report) -> None:
+        report = read_report(reader, reader.run(self._run.id))
+        with closing(Bulk(self.around.store)) as bulk:
+            flows = bulk.flow_names(self._run.id)
+        summary, answer = SummaryTable(report, flows), read_answer(reader, report)
+        return partial(self._take_report, report, summary, answer)
+
+    def _take_report(self, report: Report, summary: SummaryTable, answer: Sequence[str]) -> None:
         self._run = report.run
         first = self._summary is None
-        self._summary = SummaryTable(report)
+        self._summary, self._sentences = summary, answer
         self._turn = self._turn or self._summary.first_turn()
         failed = [one.trial for one in report.trials if one.trial.status is not Status.OK]
         goals = goals_of(report)
@@ -143,8 +158,8 @@ class SummaryScreen(ReportPage):
             (self._delays, delay_table(report)),
         ):
             if told is not None:
-                _show_all(table, told)
-        if first and not self._summary.axes and self._results.count > 1:
+                _show_all(table, with_letters(told, summary.flows))
+        if first and not self._run.varying and self._results.count > 1:
             self._show_list(self._results)  # each metric would be a grid of one figure
         parts = [f"{len(report.trials)}/{self._run.trials} trials"]
         parts += [f"{count} {word}" for word, count in counted.items()]
@@ -155,15 +170,15 @@ class SummaryScreen(ReportPage):
     def _show(self) -> None:
         if self._summary is None or self._turn is None:
             return
-        grid = self._summary.turned(self._turn)
-        self._about.show(
-            [[Span(grid.about, "strong"), Span(f"   {grid.axes}", "label")]], from_the_top=True
-        )
+        width = self._grid.size.width or self.app.size.width
+        grid = self._summary.turned(self._turn, width)
+        self._about.show([[Span(" ".join(self._sentences), "strong")]], from_the_top=True)
+        self._about.styles.height = len(self._about.wrapped)
         self._listings |= {table.title: table.listing for table in self._grids}
-        self._grid.show_grid(grid, len(grid.rows) + 1)
-        others = range(1, len(self._summary.lines))
-        turns = [self._turn.metric(self._summary, steps) for steps in others]
-        self._others.show([self._summary.turned(turn) for turn in turns])
+        self._grid.show_grid(grid, len(grid.rows) + 2)
+        others = [n for n in range(len(self._summary.usual)) if n != self._turn.metric]
+        turns = [replace(self._turn, metric=place) for place in others]
+        self._others.show([self._summary.turned(turn, width) for turn in turns])
 
     @property
     def _grids(self) -> Sequence[GridTable]:
@@ -176,24 +191,28 @@ class SummaryScreen(ReportPage):
                 table.first = event.table.first
                 table.repaint()
 
+    def fit(self) -> None:
+        self._show()
+
     def _change(self, turn: Arrangement) -> None:
         self._turn = turn
         self._show()
 
     def action_metric(self) -> None:
-        """Pick the metric, flow and direction that is shown at the top."""
+        """Pick the metric that is shown at the top."""
         summary, turn = self._summary, self._turn
         if summary is None or turn is None:
             return
 
         def take(place: int | None) -> None:
             if place is not None:
-                self._change(replace(turn, line=place))
+                self._change(replace(turn, metric=place))
                 self._others.scroll_home()
                 self._grid.focus()
 
-        rows = [(title_of(metric), f"{flow} {way}".strip()) for flow, way, metric in summary.lines]
-        self.app.push_screen(PickFrom("Metric", rows, turn.line), take)
+        about = self._run.vocabulary.describe
+        rows = [(title_of(metric), about(metric).description) for metric in summary.metrics]
+        self.app.push_screen(PickFrom("Metric", rows, turn.metric), take)
 
     def action_rows(self) -> None:
         """Start the rows with another axis."""

@@ -16,7 +16,6 @@ from textual.timer import Timer
 from benchctl.report.figures.figure import PictureKind
 from benchctl.report.timeline.traces import TrialLines
 from benchctl.tui.draw.plot.charts import (
-    Choice,
     Expected,
     SamplesOf,
     charts_of,
@@ -24,6 +23,7 @@ from benchctl.tui.draw.plot.charts import (
     no_samples,
     rescaled,
 )
+from benchctl.tui.draw.plot.choice import Choice
 from benchctl.tui.draw.plot.crosshair import LEFT, PlotFrames, crossed, plot_frames, values_at
 from benchctl.tui.draw.plot.plot import MARGIN
 from benchctl.tui.draw.text.spans import Line

@@ -7,7 +7,7 @@ from typing import ClassVar
 from textual.binding import Binding, BindingType
 from textual.message import Message
 
-from benchctl.tui.draw.plot.charts import Choice
+from benchctl.tui.draw.plot.choice import Choice
 from benchctl.tui.draw.views.flowlist import FlowList
 from benchctl.tui.meanings import ONLY
 from benchctl.tui.widgets.table import Table
@@ -35,6 +35,10 @@ class FlowPicker(Table):
         self._list = flows
         self.show(flows.columns(), len(flows.rows), flows.row)
         self.styles.height = len(flows.rows) + 1
+
+    def moved(self, choice: Choice) -> Choice:
+        """Return the choice after the cursor has moved; a line that is alone goes with it."""
+        return self._list.moved(choice, self.index) if self._list is not None else choice
 
     def action_choose(self) -> None:
         """Show the line under the cursor, or hide it."""

@@ -28,24 +28,27 @@ class GridTable(Table):
         self,
         listings: Mapping[str, Listing],
         *,
-        titled: bool = True,
+        arranged: bool = False,
         id: str | None = None,  # noqa: A002
         empty: str = "",
     ) -> None:
-        """Show grids filtered and sorted as they were last, by title."""
+        """Show grids filtered and sorted as they were last, by name; ``arranged`` says its axes."""
         super().__init__(id=id, empty=empty)
         self._listings = listings
-        self._titled = titled
+        self._arranged = arranged
+        self._about: Line = ()
 
     def show_grid(self, grid: Grid, height: int) -> None:
         """Show a grid in so many lines."""
-        if self.title != grid.about:
-            self.title, self.listing = grid.about, self._listings.get(grid.about, Listing())
+        if self.title != grid.name:
+            self.title, self.listing = grid.name, self._listings.get(grid.name, Listing())
+        axes = [Span(f"   {grid.axes}", "label")] if self._arranged else []
+        self._about = [Span(grid.about, "strong"), *axes]
         self.styles.height = height
         self.show(grid.columns, len(grid.rows), lambda index: grid.rows[index])
 
     def above(self) -> Sequence[Line]:
-        return [[Span(self.title, "strong")]] if self._titled else ()
+        return [self._about]
 
     @property
     def tells_place(self) -> bool:
@@ -76,7 +79,7 @@ class Grids(Container):
         border-subtitle-align: left;
         border-subtitle-color: $text-muted;
         border-subtitle-background: $background;
-        &.-more {{ border-bottom: blank; }}
+        &.-more {{ border-bottom: blank $background; }}
         GridTable {{ margin: 1 0 0 0; }}
     }}
     """

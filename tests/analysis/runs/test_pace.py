@@ -1,8 +1,8 @@
-"""What is left of a wait between two attempts."""
+"""How long the rest of a run takes, while attempts are repeated, too."""
 
 import pytest
 
-from benchctl.analysis.runs.pace import wait_s
+from benchctl.analysis.runs.pace import RunningTrial, Timing, left_s, wait_s
 from benchctl.run.planned import Settings
 
 SETTINGS = Settings({}, "grouped", (), attempts=3, backoff_s=2.0)
@@ -17,3 +17,22 @@ def test_the_rest_of_a_doubled_wait_is_left(attempt, since_s, left_s):
 
 def test_no_wait_for_a_starting_server_is_longer_than_the_profile_allows():
     assert wait_s(SETTINGS, 20_000, 0.0) == 4.0
+
+
+def test_each_failed_attempt_lengthens_the_rest():
+    """Three trials of 10 s, and attempts of 1 s that fail: nothing else is known yet."""
+    told = [
+        left_s(0.0, RunningTrial(10, 0.0, 0.0), 2, 20, (), 0.0),
+        left_s(1.0, RunningTrial(10, 0.0, 0.0, 2.0), 2, 20, (), 0.0),
+        left_s(3.0, RunningTrial(10, 0.0, 3.0), 2, 20, (), 0.0),
+        left_s(4.0, RunningTrial(10, 0.0, 3.0, 4.0), 2, 20, (), 0.0),
+    ]
+    assert told == [30, 12 + 2 * (10 + 3), 10 + 2 * (10 + 3), 14 + 2 * (10 + 8)]
+
+
+def test_a_trial_is_taken_to_last_as_those_before_it():
+    """They took 15 s of planned 10 s, as their attempts were repeated."""
+    ended = [Timing(10, 0.0, 15.0), Timing(10, 15.0, 30.0)]
+    assert left_s(32.0, RunningTrial(10, 30.0, 30.0), 0, 0, ended, 0.0) == 13
+    assert left_s(44.0, RunningTrial(10, 30.0, 30.0), 1, 10, ended, 0.0) == 1 + 15
+    assert left_s(3_600.0, RunningTrial(10, 3_600.0, 3_600.0), 0, 0, ended, 0.0) == 10  # resumed

@@ -67,6 +67,22 @@ def _trimmed(strips: Sequence[Strip], low: float, high: float, beside: Sequence[
     return low, high
 
 
+def spikes_of(strip: Strip) -> Strip:
+    """Return a line with the range of its few columns that reach far beyond the others.
+
+    The whole ranges of several lines would hide the lines.
+    """
+    few = int(len(strip.places) * FEW)
+    if not few:
+        return strip._replace(lows=strip.means, highs=strip.means)
+    low, high = sorted(strip.lows)[few], sorted(strip.highs)[-1 - few]
+    low, high = low - (high - low), high + (high - low)
+    return strip._replace(
+        lows=[x if x < low else m for x, m in zip(strip.lows, strip.means, strict=True)],
+        highs=[x if x > high else m for x, m in zip(strip.highs, strip.means, strict=True)],
+    )
+
+
 def zoomed(axis: PlotAxis, bounds: Bounds | None, steps: int) -> Bounds:
     """Return the bounds with half the height around the same middle, ``steps`` times."""
     low, high = _linear(axis, bounds)

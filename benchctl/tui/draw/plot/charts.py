@@ -3,42 +3,45 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import groupby
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Literal, NamedTuple
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from benchctl.analysis.flow.counted import ValueHistogram
-from benchctl.metrics import Aspect, Direction, Fold, of_aspect, title_of
+from benchctl.metrics import Aspect, Fold, of_aspect, title_of
 from benchctl.report.figures.figure import PictureKind
 from benchctl.report.timeline.series import Series
 from benchctl.report.timeline.traces import ALL, LineKey, TrialLines
 from benchctl.tui.draw.axes.axis import PlotAxis
-from benchctl.tui.draw.axes.ranges import Bounds, panned, zoomed
+from benchctl.tui.draw.axes.ranges import bounds_of, panned, zoomed
 from benchctl.tui.draw.axes.times import round_time, time_label
+from benchctl.tui.draw.plot.choice import Choice, figure_of, mark_of, name_of, panels_of
 from benchctl.tui.draw.plot.plot import (
     MARGIN,
     Curve,
     Plot,
     draw,
+    drawn_of,
     frame_of,
     lay_out,
-    letter,
     role_of,
 )
-from benchctl.tui.draw.text.glyphs import BRAILLE, Glyphs
+from benchctl.tui.draw.text.glyphs import Glyphs
 from benchctl.tui.draw.text.percentiles import percentiles
-from benchctl.tui.draw.text.spans import Line, Span, crop
+from benchctl.tui.draw.text.spans import Line, Span, crop, fit
 from benchctl.tui.model.zoom import View
 from benchctl.units import format_value
 
-# The minimum height of a plot: five rows of curve, the axis, the caption.
-LEAST_HEIGHT = 8
-MOST = 3
 # If an axis is the same after so many steps, it cannot be changed.
 MOST_TIMES = 4
+# The width of a name, and of a figure with its mark, beside a plot of one flow.
+BESIDE, LEAST_BESIDE = 16, 13
+# A plot of one flow of fewer rows has none for its events, and for what is zoomed out of sight.
+EVENTFUL = 6
 # As wide as "94.1 Mbit/s", so that a caption does not move while its figures change.
 VALUE_WIDTH = 11
 # A smoothed line has means of this many dots, if there are as many samples in each.
@@ -46,7 +49,12 @@ SMOOTH_DOTS = SMOOTH_SAMPLES = 4
 
 SIGNS = (
     ("▲290  ▼0.1", "values beyond the axis: far from all others, or zoomed out of sight"),
-    ("mean of 500 ms", "of all samples around each column; the faint band is their whole range"),
+    (
+        "mean of 500 ms",
+        "of all samples around each column; the faint band is their range,"
+        " of several lines only where it reaches far",
+    ),
+    ("one scale", "each flow has a plot of its own, of means, and heights can be compared"),
     ("median of 8 streams", "the faint band is from the smallest stream to the largest"),
     ("◆drop  ◆b stall", "what was found at the end of a flow; enter on a trial describes it"),
     ("◆core 20 Mbit/s", "a change of the lab that the profile asks for"),
@@ -58,13 +66,10 @@ SIGNS = (
 """The signs of the plots, explained."""
 UNKNOWN = "a metric of the backend without a description"
 
-Pick = tuple[str, int]
-"""A flow and the number of a stream, or ALL for the flow's own line."""
 Expected = Mapping[tuple[str, str, str], float]
 """The theoretical values by flow, direction and metric."""
 SamplesOf = Callable[[LineKey], ValueHistogram | None]
 """Gives the samples of a line in order of value; None if it has none, or they were not read."""
-SHAPES = (PictureKind.TIME, PictureKind.CDF, PictureKind.HISTOGRAM)
 # The caption of more lines has no room for percentiles.
 FEW_LINES = 2
 
@@ -74,67 +79,24 @@ def no_samples(_: LineKey) -> ValueHistogram | None:
     return None
 
 
-class Choice(Struct, frozen=True):
-    """What the user chose to see.
-
-    ``first`` is the place of the first plot among the metrics; ``picked`` names the lines, None for
-    every flow's own. ``smooth`` lines are drawn as means over some time. ``bounds`` are the values
-    that plots show, by metric, if not those that suit the lines. ``shape`` is what is drawn: lines
-    over time, or how the samples of the first metric are distributed.
-    """
-
-    first: int = 0
-    picked: frozenset[Pick] | None = None
-    log: bool = False
-    smooth: bool = True
-    bounds: Mapping[str, Bounds] = {}
-    glyphs: Glyphs = BRAILLE
-    shape: PictureKind = PictureKind.TIME
-
-    @property
-    def split(self) -> Collection[str]:
-        """The flows whose streams are shown."""
-        return {flow for flow, stream in self.picked or () if stream != ALL}
-
-    def shows(self, flow: str, stream: int) -> bool:
-        """Return whether a flow's line, or that of one of its streams, was chosen."""
-        return stream == ALL if self.picked is None else (flow, stream) in self.picked
-
-    def toggled(self, pick: Pick, flows: Sequence[str]) -> Choice:
-        """Return the choice with or without a line, of a run with these flows."""
-        return self._with(self._lines(flows) ^ {pick}, flows)
-
-    def only(self, pick: Pick, flows: Sequence[str]) -> Choice:
-        """Return the choice of a single line; every flow's own if it is that already."""
-        return self._with(
-            frozenset({pick}) if self.picked != frozenset({pick}) else self._own(flows), flows
-        )
-
-    def streams(self, flow: str, streams: Collection[int], flows: Sequence[str]) -> Choice:
-        """Return the choice with the single streams of a flow, or without if it has some."""
-        others = {pick for pick in self._lines(flows) if pick[0] != flow or pick[1] == ALL}
-        added = {(flow, stream) for stream in streams} if flow not in self.split else set()
-        return self._with(others | added, flows)
-
-    def _lines(self, flows: Sequence[str]) -> frozenset[Pick]:
-        return self.picked if self.picked is not None else self._own(flows)
-
-    def _own(self, flows: Sequence[str]) -> frozenset[Pick]:
-        return frozenset((flow, ALL) for flow in flows)
-
-    def _with(self, picked: Collection[Pick], flows: Sequence[str]) -> Choice:
-        every = set(picked) == self._own(flows)
-        return replace(self, picked=None if every else frozenset(picked))
-
-
 class Chart(NamedTuple):
-    """One of the plots: what it shows, its title, its lines, and the room for marks in all."""
+    """One of the plots: what it shows, its title, its height, and the room for marks in all.
+
+    The first of several with one scale has their title. ``below`` is how many lines its time axis
+    has: none, the line, or the times, too. ``beside`` is written at the right of its rows.
+    """
 
     plot: Plot
     title: str
     height: int
     room: int
-    with_times: bool
+    below: int
+    beside: Sequence[Span] = ()
+
+    @property
+    def rows(self) -> int:
+        """Its height without the caption."""
+        return self.height - bool(self.title)
 
 
 def compose(
@@ -155,10 +117,11 @@ def compose(
         return [*[blank] * (height // 2), [Span("  no samples", "dim")]]
     lines: list[Line] = []
     for chart in charts:
-        lines.append(crop(_caption(chart, view, width), width))
+        if chart.title:
+            lines.append(crop(_caption(chart, width), width))
         lines += draw(
-            chart.plot, view, width, chart.height - 1, with_times=chart.with_times,
-            glyphs=choice.glyphs, room=chart.room,
+            chart.plot, view, width, chart.rows, below=chart.below, glyphs=choice.glyphs,
+            room=chart.room, beside=chart.beside,
         )  # fmt: skip
     return lines
 
@@ -168,39 +131,72 @@ def charts_of(
     samples_of: SamplesOf = no_samples,
 ) -> list[Chart]:  # fmt: skip
     """Return as many plots as fit into the height, from the chosen metric on."""
-    shown = shown_metrics(traces, choice, height)
-    count = max(1, len(shown))
-    keys = {metric: keys_of(metric, traces, choice) for metric in shown}
-    room = max(
-        (len(mark_of(key, some, traces)) for some in keys.values() for key in some), default=1
-    )
+    panels = panels_of(traces, choice, height)
+    room = max((len(mark_of(key, p.keys, traces)) for p in panels for key in p.keys), default=1)
+    if any(panel.each for panel in panels):
+        room += 1 + min(BESIDE, max(LEAST_BESIDE, width // 4))
     dots = max(1, (width - MARGIN - 1 - room) * choice.glyphs.columns)
     smooth_s = round_time(SMOOTH_DOTS * (view.to_s - view.from_s) / dots) if choice.smooth else 0.0
-    charts = []
-    for number, metric in enumerate(shown):
-        plot = _plot(traces, metric, keys[metric], choice, smooth_s, expected, samples_of)
+    charts: list[Chart] = []
+    left, needed = height, sum(panel.needs for panel in panels)
+    for number, panel in enumerate(panels):
+        keys = panel.keys
+        until_s = view.until_s
+        plot = _plot(traces, panel.metric, keys, choice, smooth_s, expected, samples_of, until_s)
         if number == 0:  # all plots have one time axis
             plot = replace(plot, happened=traces.changes)
-        last = number == count - 1
-        rows = (height - 1) // count
-        rows = rows if not last else height - rows * number
-        charts.append(Chart(plot, _title(traces, plot, keys[metric]), rows, room, last))
+        last = number == len(panels) - 1
+        rows = left if last else (height - 1) * panel.needs // needed
+        left -= rows
+        title = _title(traces, plot, keys) + ", one scale" * panel.each
+        title += f", 1 of {panel.of} flows" * bool(panel.of)
+        chart = Chart(plot, title, rows, room, 1 + last)
+        charts += _each(chart, view, width, choice.glyphs) if panel.each else [chart]
     return charts
 
 
-def shown_metrics(traces: TrialLines, choice: Choice, height: int) -> list[str]:
-    """Return the metrics of the plots that fit into the height."""
-    metrics = traces.metrics()
-    count = min(max(1, min(MOST, height // LEAST_HEIGHT)), len(metrics))
-    return [metrics[(choice.first + n) % len(metrics)] for n in range(count)]
+def _each(chart: Chart, view: View, width: int, glyphs: Glyphs) -> Iterator[Chart]:
+    """Yield a plot for each flow, all with the scale of all."""
+    plot = chart.plot
+    number = attrgetter("number")
+    flows = [[*own] for _, own in groupby(sorted(plot.curves, key=number), key=number)]
+    rows = (chart.rows - chart.below) // max(1, len(flows))
+    has_events = any(curve.happened for curve in plot.curves)
+    taken = bool(plot.happened) + has_events if rows >= EVENTFUL else 0
+    frame = frame_of(view, width, rows, below=0, glyphs=glyphs, room=chart.room)
+    bare = rows - taken
+    if plot.bounds is not None and rows >= EVENTFUL:
+        bare -= 2  # what lies beyond either end is marked
+    elif plot.bounds is None and frame is not None:
+        drawn = drawn_of(replace(plot, bare=rows), view, frame)
+        bounds = bounds_of(
+            drawn, from_zero=plot.from_zero, robust=False, beside=[*plot.expected]
+        )  # fmt: skip
+        plot = replace(plot, bounds=bounds)
+    for place, own in enumerate(flows):
+        first, below = place == 0, chart.below * (place == len(flows) - 1)
+        curves = own if taken else [replace(one, happened=()) for one in own]
+        happened = plot.happened if taken and first else ()
+        yield chart._replace(
+            plot=replace(plot, curves=curves, happened=happened, bare=bare),
+            title=chart.title * first,
+            height=rows + first + below,
+            below=below,
+            beside=[*_beside(plot.metric, own, rows, chart.room)],
+        )
 
 
-def keys_of(metric: str, traces: TrialLines, choice: Choice) -> list[LineKey]:
-    """Return the lines of a metric that were chosen; those of single streams with their flow."""
-    own = traces.meanings[metric].by_stream
-    return [
-        key for key in traces.keys(metric) if choice.shows(key.flow, ALL if own else key.stream)
-    ]
+def _beside(metric: str, curves: Sequence[Curve], rows: int, room: int) -> Iterator[Span]:
+    """Yield what stands at the right of a flow's plot: name and figure, or a figure a line."""
+    texts = [f"{one.mark} {one.now}" for one in curves]
+    if len(curves) == 1:
+        (one,) = curves
+        beside = "" if one.expected is None else f"of {format_value(metric, one.expected)}"
+        texts = [f"{one.mark} {one.name}", f"{' ' * len(one.mark)} {one.now}", f"  {beside}"]
+    width = room - max(len(one.mark) for one in curves) - 1
+    for place, text in enumerate(texts[:rows]):
+        curve = curves[min(place, len(curves) - 1)]
+        yield Span(fit(text, width), role_of(curve.number) if place < 2 else "label")
 
 
 def spread_metrics(traces: TrialLines, choice: Choice, height: int) -> frozenset[str]:
@@ -209,11 +205,12 @@ def spread_metrics(traces: TrialLines, choice: Choice, height: int) -> frozenset
     It is the one whose distribution is shown. Over time, it is the plotted delays that have room
     for percentiles in their captions.
     """
-    shown = shown_metrics(traces, choice, height)
+    panels = panels_of(traces, choice, height)
     if choice.shape is not PictureKind.TIME:
-        return frozenset(shown[:1])
-    delays = {name for name in shown if name in of_aspect(Aspect.DELAY)}
-    return frozenset(one for one in delays if len(keys_of(one, traces, choice)) <= FEW_LINES)
+        return frozenset(panel.metric for panel in panels[:1])
+    delays = of_aspect(Aspect.DELAY)
+    few = (panel for panel in panels if len(panel.keys) <= FEW_LINES and not panel.each)
+    return frozenset(panel.metric for panel in few if panel.metric in delays)
 
 
 def rescaled(
@@ -261,7 +258,7 @@ def _first_axis(
     """Return the value axis of the first plot as it is drawn; None if it has no room."""
     charts = charts_of(traces, choice, view, width, height, expected)
     frame = charts and frame_of(
-        view, width, charts[0].height - 1, with_times=charts[0].with_times, glyphs=choice.glyphs,
+        view, width, charts[0].rows, below=charts[0].below, glyphs=choice.glyphs,
         room=charts[0].room,
     )  # fmt: skip
     if not frame:
@@ -271,7 +268,7 @@ def _first_axis(
 
 def _plot(
     traces: TrialLines, metric: str, keys: Sequence[LineKey], choice: Choice, smooth_s: float,
-    expected: Expected, samples_of: SamplesOf,
+    expected: Expected, samples_of: SamplesOf, until_s: float,
 ) -> Plot:  # fmt: skip
     fold = traces.meanings[metric].fold
     medians = traces.medians(metric)
@@ -289,6 +286,7 @@ def _plot(
             Curve(
                 name_of(key, keys), series, traces.number(key.flow), mark_of(key, keys, traces),
                 smooth_s if smooth else 0.0, smooth or key in medians, promised, happened,
+                figure_of(key, traces, until_s),
                 percentiles(metric, samples) if samples else (),
             )
         )  # fmt: skip
@@ -319,23 +317,6 @@ def _title(traces: TrialLines, plot: Plot, keys: Sequence[LineKey]) -> str:
     return ", ".join(parts) + (" (log)" if plot.log else "")
 
 
-def name_of(key: LineKey, among: Sequence[LineKey]) -> str:
-    """Return the name of a line beside its mark."""
-    return f"{key.flow} {key.direction}" if _has_both(key, among) else key.flow
-
-
-def mark_of(key: LineKey, among: Sequence[LineKey], traces: TrialLines) -> str:
-    """Return the letter of a line's flow, in upper case for its way back, and its stream."""
-    mark = letter(traces.number(key.flow))
-    if key.direction == Direction.RECEIVE and _has_both(key, among):
-        mark = mark.upper()
-    return mark if key.stream == ALL else f"{mark}{key.stream}"
-
-
-def _has_both(key: LineKey, among: Sequence[LineKey]) -> bool:
-    return len({other.direction for other in among if other.flow == key.flow}) > 1
-
-
 def _with_percentiles(curves: Sequence[Curve], shown: Sequence[str]) -> Iterator[list[str]]:
     """Yield what a caption says of every curve, the longest first; nothing if one has nothing."""
     for told in zip(*(curve.told for curve in curves), strict=False):
@@ -345,17 +326,13 @@ def _with_percentiles(curves: Sequence[Curve], shown: Sequence[str]) -> Iterator
         ]
 
 
-def _caption(chart: Chart, view: View, width: int) -> list[Span]:
+def _caption(chart: Chart, width: int) -> list[Span]:
     """Return a title, and of every line as much as fits for all: mark, name and figure."""
     title = Span(f"{chart.title}  ", "strong")
-    metric, curves = chart.plot.metric, chart.plot.curves
-    values = [
-        curve.series.recent(view.until_s, curve.smooth_s)
-        if curve.smooth_s
-        else curve.series.at(view.until_s)
-        for curve in curves
-    ]
-    shown = ["-" if value is None else format_value(metric, value) for value in values]
+    curves = chart.plot.curves
+    shown = [curve.now for curve in curves]
+    if chart.beside:
+        return [title]
     for texts in (
         *_with_percentiles(curves, shown),
         [f"{c.mark} {c.name} {s:<{VALUE_WIDTH}}  " for c, s in zip(curves, shown, strict=True)],

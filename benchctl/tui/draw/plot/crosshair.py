@@ -95,8 +95,7 @@ def plot_frames(
     """Return where plots are in lines of ``width`` characters; None if there is no room."""
     frames = [
         frame_of(
-            view, width, chart.height - 1, with_times=chart.with_times, glyphs=glyphs,
-            room=chart.room,
+            view, width, chart.rows, below=chart.below, glyphs=glyphs, room=chart.room
         )
         for chart in charts
     ]  # fmt: skip
@@ -137,8 +136,9 @@ def crossed(lines: Sequence[Line], where: PlotFrames, time_s: float) -> list[Lin
     if not 0 <= column < where.columns:
         return drawn
     left, right = column, where.columns - column - 1
-    top = 1  # below the caption
+    top = 0
     for chart, frame in zip(where.charts, where.frames, strict=True):
+        top += chart.height - chart.rows  # the caption
         rows = range(top, top + frame.rows)
         for row in rows:
             drawn[row] = _over_blank(drawn[row], LEFT + column, frame.glyphs.vertical)
@@ -147,9 +147,9 @@ def crossed(lines: Sequence[Line], where: PlotFrames, time_s: float) -> list[Lin
         begin = LEFT + (where.columns - width if right > left else 0)
         for row, line in zip(rows, told, strict=False):
             drawn[row] = _put(drawn[row], begin, width, line)
-        if chart.with_times:
+        if chart.below > 1:
             drawn[rows.stop + 1] = _labelled(drawn[rows.stop + 1], column, where, time_s)
-        top += chart.height
+        top += chart.rows
     return drawn
 
 

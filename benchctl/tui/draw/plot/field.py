@@ -95,11 +95,12 @@ class Field:
         self._lines.add(role, bits)
 
     def add_dashes(self, role: str, value: float, text: str) -> None:
-        """Draw a dashed line at a value, with a text in it where no line is, if there is room."""
+        """Draw a dashed line at a value, with a text, if any, where no line is and it has room."""
         (dot,) = self._dots([value])
         columns = range(self._columns * self._glyphs.columns)
         self._dashes.add(role, [(x % DASH < DASH // 2) << dot for x in columns])
-        self._texts.append((dot // self._glyphs.rows, role, text))
+        if text:
+            self._texts.append((dot // self._glyphs.rows, role, text))
 
     def _dots(self, values: Sequence[float]) -> Sequence[int]:
         """Return the rows of dots of values, from the top; values beyond the field are at its edge.

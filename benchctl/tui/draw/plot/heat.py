@@ -1,8 +1,9 @@
-"""A run's summary as a grid: one axis across, the others down, one metric, heat by value."""
+"""A run's summary as a grid of one metric: cases down, flows or an axis across, heat by value."""
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Any, NamedTuple
@@ -13,11 +14,11 @@ from msgspec.structs import replace
 from benchctl.analysis.runs.summary import SummaryRow
 from benchctl.analysis.search.found import FOUND_RATE
 from benchctl.metrics import title_of
-from benchctl.report.pivot import with_interval
 from benchctl.report.report import Report, without_figures
-from benchctl.tui.draw.text.columns import Column, widths
+from benchctl.tui.draw.plot.plot import letter
+from benchctl.tui.draw.text.columns import GAP, Column, widths
 from benchctl.tui.draw.text.spans import HEATS, Span
-from benchctl.units import format_value, parse_rate
+from benchctl.units import common_scale, format_mean, half_in, number_in, parse_rate
 
 # The steps of heat: a character shows each, besides the colour.
 STEPS = "▁▂▃▄▅▆▇"
@@ -25,23 +26,22 @@ NOTHING = "-"
 INVALID = "!"
 """Marks a figure of a lab that did not keep its promises."""
 
-Measurand = tuple[str, str, str]
-"""Flow, direction and metric."""
+FLOW = ""
+"""The flows of a metric, as an axis beside those of the run."""
+
+FlowWay = tuple[str, str]
+"""A flow, and its direction if another was measured at the same point."""
 
 
 class Arrangement(Struct, frozen=True):
-    """How the summary is arranged: indexes of the line and of the varying axes.
+    """How the summary is arranged: indexes of the metric and of the axes, flows among them.
 
     ``across`` is the axis of the columns; without one there is a single column.
     """
 
-    line: int = 0
+    metric: int = 0
     down: int = 0
     across: int = 0
-
-    def metric(self, summary: SummaryTable, steps: int = 1) -> Arrangement:
-        """Return the arrangement with the next metric."""
-        return replace(self, line=(self.line + steps) % max(1, len(summary.lines)))
 
     def rows(self, summary: SummaryTable) -> Arrangement:
         """Return the arrangement with the next axis first in the rows."""
@@ -54,8 +54,12 @@ class Arrangement(Struct, frozen=True):
 
 
 class Grid(Struct, frozen=True):
-    """One metric of the arranged summary: title, headings of the columns, and rows of cells."""
+    """One metric of the arranged summary: name, title, headings of the columns, rows of cells.
 
+    The title says what a cell has, in which unit.
+    """
+
+    name: str
     about: str
     axes: str
     columns: Sequence[Column]
@@ -79,106 +83,188 @@ NO_CELL = GridCell(" ", NOTHING)
 class SummaryTable:
     """A run's report, ready to be arranged."""
 
-    def __init__(self, report: Report) -> None:
-        self.axes = list(report.run.varying)
+    def __init__(self, report: Report, flows: Sequence[str] = ()) -> None:
         self._nothing = without_figures(report)
         self._axis_values = report.run.values
         searched = report.run.settings.search
         self._searched = searched.axis if searched is not None else None
-        self._rows: dict[Measurand, dict[tuple[Any, ...], SummaryRow]] = {}
-        for row in report.summary:
-            line = (row.flow, row.direction, row.metric)
-            self._rows.setdefault(line, {})[self._point(row.point)] = row
-        names = (FOUND_RATE, *report.run.vocabulary.wanted)
-        wanted = {name: place for place, name in enumerate(names)}
-        self.lines = sorted(
-            self._rows, key=lambda line: (wanted.get(line[2], len(wanted)), line[2])
-        )
-        """Every flow, direction and metric that was measured, the most wanted first.
-
-        The flows of a metric are in the order of the run.
-        """
-
-    def _point(self, point: Mapping[str, Any]) -> tuple[Any, ...]:
-        return tuple(point.get(axis) for axis in self.axes)
+        rows = report.summary
+        varying = list(report.run.varying)
+        known = [one.flow.name for trial in report.trials for one in trial.flows]
+        self.flows = list(dict.fromkeys([*flows, *known, *(row.flow for row in rows)]))
+        """All flows: the place of one is its letter on every screen."""
+        points = Counter((row.metric, row.flow, *_place_of(row.point, varying)) for row in rows)
+        both_ways = {(metric, flow) for (metric, flow, *_), count in points.items() if count > 1}
+        self._rows: dict[str, dict[tuple[Any, ...], SummaryRow]] = {}
+        self._series: dict[str, list[FlowWay]] = {}
+        for row in rows:
+            both = (row.metric, row.flow) in both_ways
+            one = row.flow, row.direction if both else ""
+            own = self._series.setdefault(row.metric, [])
+            if one not in own:
+                own.append(one)
+            key = (*_place_of(row.point, varying), one)
+            self._rows.setdefault(row.metric, {})[key] = row
+        for own in self._series.values():
+            own.sort(key=lambda one: self.flows.index(one[0]))
+        several = any(len(own) > 1 for own in self._series.values())
+        self.axes = [*varying, *[FLOW] * several]
+        vocabulary, settings = report.run.vocabulary, report.run.settings
+        asked = [metric for one in settings.reported for metric in one.metrics]
+        asked += [one.metric for one in settings.expect]
+        names = dict.fromkeys([FOUND_RATE, *vocabulary.wanted, *asked])
+        self.usual = [
+            name for name in names
+            if name in self._rows and vocabulary.describe(name).stands_for not in self._rows
+        ]  # fmt: skip
+        """The metrics that are shown without being asked for, the most wanted first."""
+        self.metrics = [*self.usual, *sorted({*self._rows} - {*self.usual})]
+        """Every metric that was measured."""
 
     def first_turn(self) -> Arrangement:
-        """Return the first arrangement: a single axis goes down, where there is room."""
+        """Return the first arrangement: flows across if cases go down, else a single axis down."""
+        if FLOW in self.axes and len(self.axes) > 1:
+            return Arrangement(across=self.axes.index(FLOW))
         return Arrangement(across=1 if len(self.axes) == 1 else 0)
 
-    def turned(self, turn: Arrangement) -> Grid:
-        """Return the summary as rows and columns."""
-        if not self.lines:
-            return Grid(self._nothing, "", (), ())
-        line = self.lines[turn.line % len(self.lines)]
-        across = self.axes[turn.across] if turn.across < len(self.axes) else None
-        down = [axis for axis in self.axes if axis != across]
+    def turned(self, turn: Arrangement, width: int = 10_000) -> Grid:
+        """Return the summary as rows and columns, without intervals if they have no room."""
+        if not self.metrics:
+            return Grid(self._nothing, self._nothing, "", (), ())
+        metric = self.metrics[turn.metric % len(self.metrics)]
+        grid = self._turned(metric, turn, halves=True)
+        taken = sum(column.width for column in grid.columns) + len(GAP) * (len(grid.columns) - 1)
+        return grid if taken <= width else self._turned(metric, turn, halves=False)
+
+    def _turned(self, metric: str, turn: Arrangement, *, halves: bool) -> Grid:
+        """Return one metric, with its intervals or without."""
+        axes = self.axes
+        across = axes[turn.across] if turn.across < len(axes) else None
+        down = [axis for axis in axes if axis != across]
         down = down[turn.down :] + down[: turn.down]
-        heads = list(self._values(line, across)) if across else [title_of(line[2])]
-        coldest, hottest = self._range(line)
+        heads = [None] if across is None else self._values(metric, across)
+        look = self._look(metric, halves=halves)
         named, cells = [], []
-        for names in product(*(self._values(line, axis) for axis in down)):
-            point = dict(zip(down, names, strict=True))
+        for names in product(*(self._values(metric, axis) for axis in down)):
+            place = dict(zip(down, names, strict=True))
             row = [
-                self._cell(line, point | ({across: head} if across else {}), coldest, hottest)
+                self._cell(metric, place | ({} if across is None else {across: head}), look)
                 for head in heads
             ]
             if any(cell is not NO_CELL for cell in row):
-                named.append([Span(_name(name)) for name in names])
+                named.append([Span(self._name(*one)) for one in place.items()])
                 cells.append(row)
         drawn = zip(*(lined_up(column) for column in zip(*cells, strict=True)), strict=True)
         rows = [[*about, *row] for about, row in zip(named, drawn, strict=True)]
-        texts = [f"{across}={_name(head)}" if across else str(head) for head in heads]
+        if across is None:
+            texts = [title_of(metric)]
+        else:
+            axis = f"{across}=" * bool(across)
+            texts = [f"{axis}{self._name(across, head)}" for head in heads]
         right = [False] * len(down) + [True] * len(texts)
-        columns = widths([*down, *texts], [[cell.text for cell in row] for row in rows], right)
-        axes = f"rows {', '.join(down) or '-'}   columns {across or '-'}"
-        return Grid(self._about(line), axes, columns, rows)
+        words = [axis or "flow" for axis in down]
+        columns = widths([*words, *texts], [[cell.text for cell in row] for row in rows], right)
+        about = [
+            f"{', '.join(words)} ↓" * bool(words),
+            f"{across or 'flow'} →" * (across is not None),
+        ]
+        axes_told = "  ".join(filter(None, about))
+        name = self._title(metric, look.unit)
+        return Grid(name, name + look.told, axes_told, columns, rows)
 
-    def _values(self, line: Measurand, axis: str) -> Sequence[Any]:
+    def _values(self, metric: str, axis: str) -> Sequence[Any]:
         """Return the values of an axis; of a searched one those that a metric was measured at."""
+        if axis == FLOW:
+            return self._series[metric]
         if axis != self._searched:
             return self._axis_values[axis]
-        tried = {row.point.get(axis) for row in self._rows[line].values()}
+        tried = {row.point.get(axis) for row in self._rows[metric].values()}
         return sorted(tried, key=lambda rate: parse_rate(rate) if rate is not None else math.inf)
 
-    def _about(self, line: Measurand) -> str:
-        flow, direction, metric = line
-        expected = any("expected" in row.beside for row in self._rows[line].values())
-        beside = " / expected" if expected else ""
-        of_flow = f" of {flow} ({direction})" if flow else ""
-        return f"{title_of(metric)}{of_flow}{beside}"
+    def _name(self, axis: str, value: Any) -> str:
+        """Return a value as people know it, a flow with its letter.
 
-    def _range(self, line: Measurand) -> tuple[float, float]:
-        """Return the ends of the scale that all lines of a metric share; it has 0.
-
-        So values that differ by a hundredth look alike, and flows can be compared.
+        What a whole search found has no rate of its own.
         """
-        means = [
-            row.spread.mean
-            for other, rows in self._rows.items()
-            if other[2] == line[2]
-            for row in rows.values()
-        ]
-        return min(0.0, *means), max(0.0, *means)
+        if axis == FLOW:
+            flow, direction = value
+            if not flow:
+                return "all flows"
+            return f"{letter(self.flows.index(flow))} {flow} {direction}".strip()
+        return NOTHING if value is None else str(value)
 
-    def _cell(
-        self, line: Measurand, point: Mapping[str, Any], coldest: float, hottest: float
-    ) -> GridCell:
-        row = self._rows[line].get(self._point(point))
+    def _title(self, metric: str, unit: str) -> str:
+        own = self._series[metric]
+        of_flow = ""
+        if len(own) == 1 and own[0][0]:
+            of_flow = f" of {self._name(FLOW, own[0])}"
+            ways = {row.direction for row in self._rows[metric].values()}
+            of_flow += f" ({ways.pop()})" if len(ways) == 1 else ""
+        return f"{title_of(metric)}{of_flow}{f', {unit}' * bool(unit)}"
+
+    def _look(self, metric: str, *, halves: bool) -> _Look:
+        """Return how the cells of a metric are drawn: one scale of bars, and one unit.
+
+        The scale has 0. So values that differ by a hundredth look alike, and flows can be compared.
+        """
+        rows = self._rows[metric].values()
+        means = [row.spread.mean for row in rows]
+        beside = [row.beside["expected"] for row in rows if "expected" in row.beside]
+        known = common_scale(metric, [*means, *beside])
+        factor, unit = known or (0.0, "")
+        told = ": measured"
+        if halves and any(row.spread.half is not None for row in rows):
+            told += " ±95 %"
+        told += " / expected" * bool(beside)
+        told = told if told != ": measured" else ""
+        return _Look(min(0.0, *means), max(0.0, *means), factor, unit, halves, told)
+
+    def _cell(self, metric: str, place: Mapping[str, Any], look: _Look) -> GridCell:
+        own = self._series[metric]
+        key = [place.get(axis) for axis in self.axes if axis != FLOW]
+        series = place.get(FLOW) or own[0]
+        row = self._rows[metric].get((*key, series))
         if row is None:
             return NO_CELL
-        span = hottest - coldest
-        step = min(HEATS - 1, int((row.spread.mean - coldest) / span * HEATS)) if span else 0
-        mean, _, half = with_interval(row).partition(" ±")
+        mean, half = row.spread.mean, row.spread.half if look.halves else None
+        span = look.high - look.low
+        step = min(HEATS - 1, int((mean - look.low) / span * HEATS)) if span else 0
+        shown, _, after = look.mean(metric, mean, half).partition(" ±")
         expected = row.beside.get("expected")
         return GridCell(
             STEPS[step],
-            mean,
-            f" ±{half}" if half else "",
-            "" if expected is None else format_value(row.metric, expected),
+            shown,
+            f" ±{after}" if after else "",
+            "" if expected is None else look.mean(metric, expected, None),
             "" if row.valid else f" {INVALID}",
             f"heat-{step}" if row.valid else "bad",
         )
+
+
+class _Look(NamedTuple):
+    """How the cells of a metric are drawn: the ends of their bars, and the factor of their unit.
+
+    Without a ``factor`` each has a unit of its own. ``told`` says what a cell has.
+    """
+
+    low: float
+    high: float
+    factor: float
+    unit: str
+    halves: bool
+    told: str
+
+    def mean(self, metric: str, mean: float, half: float | None) -> str:
+        """Format a figure, with half its interval if it is known."""
+        if not self.factor:
+            return format_mean(metric, mean, half)
+        number = number_in(metric, mean, self.factor)
+        return number if half is None else f"{number} ±{half_in(metric, mean, half, self.factor)}"
+
+
+def _place_of(point: Mapping[str, Any], axes: Sequence[str]) -> tuple[Any, ...]:
+    """Return the values of axes at a point."""
+    return tuple(point.get(axis) for axis in axes)
 
 
 def lined_up(cells: Sequence[GridCell]) -> list[Span]:
@@ -200,8 +286,3 @@ def lined_up(cells: Sequence[GridCell]) -> list[Span]:
         )
         for cell in cells
     ]
-
-
-def _name(value: Any) -> str:
-    """Return a value as people know it; what a whole search found has no rate of its own."""
-    return NOTHING if value is None else str(value)

@@ -1,9 +1,9 @@
 """Draws lines over time as text: a pure function from series to spans of characters.
 
 Each column of dots shows its whole range, from minimum to maximum, so a spike is visible at any
-width: the line itself, or a faint band behind a line that is smoothed. What lies beyond the axis is
-marked at its end with its value. A line's letter is at its right end and in the legend: colour is
-never the only distinction.
+width: the line itself, or a faint band behind a line that is smoothed, of several lines only where
+it reaches far. What lies beyond the axis is marked at its end with its value. A line's letter is at
+its right end and in the legend: colour is never the only distinction.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from benchctl.report.timeline.series import Series
 from benchctl.tui.draw.axes.axis import PlotAxis
-from benchctl.tui.draw.axes.ranges import Bounds, bounds_of
+from benchctl.tui.draw.axes.ranges import Bounds, bounds_of, spikes_of
 from benchctl.tui.draw.axes.scale import axis_for
 from benchctl.tui.draw.axes.strip import Strip, strip_of
 from benchctl.tui.draw.axes.times import TimeAxis, time_axis
@@ -34,8 +34,6 @@ MARGIN = 8
 _ROLE, _TEXT = itemgetter(0), itemgetter(1)
 # A plot of fewer rows has none for what lies beyond the axis.
 LEAST_ROWS = 3
-# The bands of more lines would hide each other.
-MOST_BANDS = 8
 # Marks along lines that run side by side are not above each other.
 APART = 3
 
@@ -45,8 +43,8 @@ class Curve(Struct, frozen=True):
 
     ``smooth_s`` is the time that its means are over, 0 for none. A line ``of_means`` has its range
     as a band behind it. ``expected`` is the theoretical value, and ``happened`` are the times and
-    the words of its events. ``told`` is what a caption may say of its samples, the
-    longest first.
+    the words of its events. ``now`` is its figure, and ``told`` is what a caption may say of its
+    samples, the longest first.
     """
 
     name: str
@@ -57,6 +55,7 @@ class Curve(Struct, frozen=True):
     of_means: bool = False
     expected: float | None = None
     happened: Sequence[tuple[float, str]] = ()
+    now: str = ""
     told: Sequence[str] = ()
 
 
@@ -64,7 +63,9 @@ class Plot(Struct, frozen=True):
     """Curves of one metric, and which values are shown: ``bounds``, or what suits the curves.
 
     The axis starts ``from_zero``, or where the values do. It is ``robust`` if a few far values may
-    be beyond it. ``happened`` are the times and the words of what concerns all curves.
+    be beyond it. ``happened`` are the times and the words of what concerns all curves. A ``bare``
+    plot is one of several with one scale, which has so many cells at most: means without their
+    range, and expected values without their words.
     """
 
     metric: str
@@ -74,6 +75,7 @@ class Plot(Struct, frozen=True):
     log: bool = False
     bounds: Bounds | None = None
     happened: Sequence[tuple[float, str]] = ()
+    bare: int = 0
 
     @property
     def expected(self) -> dict[float, list[Curve]]:
@@ -107,14 +109,15 @@ def letter(number: int) -> str:
 
 
 def frame_of(
-    view: View, width: int, height: int, *, with_times: bool, glyphs: Glyphs, room: int
+    view: View, width: int, height: int, *, below: int, glyphs: Glyphs, room: int
 ) -> PlotFrame | None:
     """Return the frame of a plot in ``height`` lines of ``width`` characters; None if too small.
 
-    ``room`` is the length of the longest mark of all plots, so that their time axes are aligned.
+    The last lines, so many ``below``, are those of its time axis. ``room`` is the length of the
+    longest mark of all plots, so that their time axes are aligned.
     """
     columns = width - MARGIN - 1 - room  # the vertical axis, and the marks at the right
-    rows = height - 1 - with_times
+    rows = height - below
     if rows < 1 or columns < 2:
         return None
     times = time_axis(view.from_s, view.to_s, columns)
@@ -128,6 +131,19 @@ def strips_of(plot: Plot, view: View, frame: PlotFrame) -> list[Strip]:
         strip_of(one.series.columns(view.from_s, end_s, dots, view.until_s, one.smooth_s))
         for one in plot.curves
     ]
+
+
+def drawn_of(plot: Plot, view: View, frame: PlotFrame) -> list[Strip]:
+    """Return what is drawn of every curve: of several means, the range of spikes only."""
+    drawn = []
+    for curve, strip in zip(plot.curves, strips_of(plot, view, frame), strict=True):
+        if not curve.of_means or (len(plot.curves) == 1 and not plot.bare):
+            drawn.append(strip)
+        elif plot.bare:
+            drawn.append(strip._replace(lows=strip.means, highs=strip.means))
+        else:
+            drawn.append(spikes_of(strip))
+    return drawn
 
 
 class Layout(NamedTuple):
@@ -147,9 +163,9 @@ class Layout(NamedTuple):
 
 def lay_out(plot: Plot, view: View, frame: PlotFrame) -> Layout:
     """Return what is drawn in a frame; what lies beyond the axis has a row at its end."""
-    drawn = strips_of(plot, view, frame)
+    drawn = drawn_of(plot, view, frame)
     axis = _axis_of_plot(plot, drawn, frame.rows)
-    edges = frame.rows >= LEAST_ROWS
+    edges = frame.rows - plot.bare >= LEAST_ROWS - 1 if plot.bare else frame.rows >= LEAST_ROWS
     above, below = (any(_beyond(plot, drawn, axis, frame, end)) and edges for end in (1, -1))
     happened = [*filter(None, _happened(plot, view, frame))] if frame.rows > LEAST_ROWS else []
     layout = Layout(drawn, axis, above, below, happened)
@@ -167,6 +183,7 @@ def _axis_of_plot(plot: Plot, drawn: Sequence[Strip], rows: int) -> PlotAxis:
             beside=[*plot.expected],
         )  # fmt: skip
         from_zero = plot.from_zero
+    rows = min(rows, plot.bare or rows)
     return axis_for(plot.metric, *bounds, rows, from_zero=from_zero, log=plot.log)
 
 
@@ -176,43 +193,49 @@ def draw(
     width: int,
     height: int,
     *,
-    with_times: bool = True,
+    below: int = 2,
     glyphs: Glyphs = BRAILLE,
     room: int = 1,
+    beside: Sequence[Span] = (),
 ) -> list[Line]:
     """Draw a plot into ``height`` lines of ``width`` characters.
 
-    The last two lines are the time axis; without ``with_times`` it has only its first. ``room`` is
-    the length of the longest mark of all plots, so that their time axes are aligned.
+    The last lines, so many ``below``, are the time axis: its line, and the times. ``room`` is
+    the length of the longest mark of all plots, so that their time axes are aligned. At its end
+    the texts ``beside`` stand, a row each.
     """
-    frame = frame_of(view, width, height, with_times=with_times, glyphs=glyphs, room=room)
+    frame = frame_of(view, width, height, below=below, glyphs=glyphs, room=room)
     if frame is None:
         return [[Span(" " * width)] for _ in range(height)]
     layout = lay_out(plot, view, frame)
-    drawn, axis, above, below, happened = layout
+    drawn, axis, above, under, happened = layout
     rows = _rows(plot, drawn, axis, frame)
     labels = {tick.cell: tick.text for tick in axis.ticks}
     ends = []
-    for end, there, glyph in ((1, above, glyphs.above), (-1, below, glyphs.below)):
+    for end, there, glyph in ((1, above, glyphs.above), (-1, under, glyphs.below)):
         found = _beyond(plot, drawn, axis, frame, end)
         ends.append(
             [edge_row(found, axis.number, glyph, frame.times.cells + frame.room)] if there else []
         )
     width = frame.times.cells + frame.room
     marked = [event_row(events, glyphs.event, width) for events in happened]
-    spare = [[(PLAIN, " ")] * width] * (frame.rows - axis.cells - layout.taken)
+    spare = [[(PLAIN, " ")] * width for _ in range(frame.rows - axis.cells - layout.taken)]
     lines: list[Line] = []
-    for number, row in enumerate([*spare, *marked, *ends[0], *rows, *ends[1]]):
-        cell = frame.rows - below - 1 - number
+    cells = [*spare, *marked, *ends[0], *rows, *ends[1]]
+    for row, (text, role) in zip(cells, beside, strict=False):
+        row[-len(text) :] = [(role, one) for one in text]
+    for number, row in enumerate(cells):
+        cell = frame.rows - under - 1 - number
         label = fit(labels.get(cell, ""), MARGIN - 1, right=True)
         edge = glyphs.tick if cell in labels else glyphs.vertical
         lines.append([Span(f"{label} ", "label"), Span(edge, "axis"), *_joined(row)])
     line, texts = _time_axis(frame.times, frame.room, glyphs)
     margin = fit(axis.unit, MARGIN - 1, right=True)
-    lines.append([Span(f"{margin} ", "label"), Span(f"{glyphs.corner}{line}", "axis")])
-    if with_times:
-        lines.append([Span(" " * MARGIN), Span(f" {texts}", "label")])
-    return lines
+    times: list[Line] = [
+        [Span(f"{margin} ", "label"), Span(f"{glyphs.corner}{line}", "axis")],
+        [Span(" " * MARGIN), Span(f" {texts}", "label")],
+    ]
+    return [*lines, *times[:below]]
 
 
 def _rows(plot: Plot, drawn: Sequence[Strip], axis: PlotAxis, frame: PlotFrame) -> list[list[Cell]]:
@@ -226,7 +249,7 @@ def _rows(plot: Plot, drawn: Sequence[Strip], axis: PlotAxis, frame: PlotFrame) 
     every = frame.glyphs.marks * (len(plot.curves) > 1)
     for curve, strip in zip(plot.curves, drawn, strict=True):
         role = role_of(curve.number)
-        band = f"faint-{role}" if len(plot.curves) <= MOST_BANDS else ""
+        band = "" if plot.bare else f"faint-{role}"
         end = field.add_line(role, band if curve.of_means else None, strip)
         if end is not None:
             ends[end] = ("label", "+") if end in ends else (role, curve.mark)
@@ -235,7 +258,8 @@ def _rows(plot: Plot, drawn: Sequence[Strip], axis: PlotAxis, frame: PlotFrame) 
             marks |= dict.fromkeys(passed, (role, curve.mark[:1]))
     for value in plot.expected:
         if axis.shows(value):
-            field.add_dashes(_role_of(plot, value), value, _expected(plot, axis, value))
+            text = "" if plot.bare else _expected(plot, axis, value)
+            field.add_dashes(_role_of(plot, value), value, text)
     rows = [[*row, *[(PLAIN, " ")] * frame.room] for row in field.cells()]
     for (row, column), cell in marks.items():
         rows[row][column] = cell

@@ -18,15 +18,8 @@ from benchctl.report.timeline.traces import LineKey, TrialLines
 from benchctl.tui.draw.axes.axis import PlotAxis
 from benchctl.tui.draw.axes.ranges import Bounds
 from benchctl.tui.draw.axes.scale import axis_for
-from benchctl.tui.draw.plot.charts import (
-    LEAST_HEIGHT,
-    Choice,
-    SamplesOf,
-    keys_of,
-    mark_of,
-    name_of,
-    with_part,
-)
+from benchctl.tui.draw.plot.charts import SamplesOf, with_part
+from benchctl.tui.draw.plot.choice import LEAST_HEIGHT, Choice, keys_of, mark_of, name_of
 from benchctl.tui.draw.plot.figure import APART, curves
 from benchctl.tui.draw.plot.plot import MARGIN, role_of
 from benchctl.tui.draw.text.columns import see, widths

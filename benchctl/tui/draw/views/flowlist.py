@@ -9,19 +9,23 @@ list with sparklines as text 3 ms (``python bench widgets``).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from benchctl.metrics import Fold, title_of
 from benchctl.report.figures.figure import PictureKind
-from benchctl.report.timeline.series import NOW_S, Series
+from benchctl.report.pivot import Pivot
+from benchctl.report.timeline.series import Series
 from benchctl.report.timeline.traces import ALL, LineKey, TrialLines
 from benchctl.tui.draw.axes.ranges import GAIN, NOISE
-from benchctl.tui.draw.plot.charts import Choice, Pick, SamplesOf, mark_of, no_samples
+from benchctl.tui.draw.plot.charts import SamplesOf, no_samples
+from benchctl.tui.draw.plot.choice import NOTHING, Choice, Pick, figure_of, mark_of
 from benchctl.tui.draw.plot.field import hole_after
-from benchctl.tui.draw.plot.plot import role_of
+from benchctl.tui.draw.plot.plot import letter, role_of
 from benchctl.tui.draw.text.columns import GAP, Cells, Column, FreeText, widths
 from benchctl.tui.draw.text.percentiles import HEADS, told
 from benchctl.tui.draw.text.spans import Span, shorten
@@ -29,13 +33,14 @@ from benchctl.tui.model.zoom import View
 from benchctl.units import format_value
 from benchctl.visible import width_of
 
-NOTHING = "-"
 SHOWN, HIDDEN = "●", "○"
 NAME_WIDTH = 16
 FIGURE_WIDTH = 11
 LEAST_SPARK, MOST_SPARK = 8, 24
 # A name may be longer where the figures and a short sparkline have room beside it.
 BESIDE_NAME = 2 * FIGURE_WIDTH + LEAST_SPARK + 3 * len(GAP)
+# What is measured from zero, so that the sparklines of several flows have one scale.
+FROM_ZERO = (Fold.RATE, Fold.COUNT)
 # Of a sparkline's bars, those that may be higher than it shows.
 FEW = 1 / LEAST_SPARK
 
@@ -55,6 +60,8 @@ class FlowList(Struct, frozen=True):
     samples_of: SamplesOf = no_samples
     running: bool = True
     """Whether the trial goes on; the last value of one that has ended is not that of now."""
+    tops: Mapping[str, float] = {}
+    """What the highest bar of a sparkline stands for, of metrics that several flows have."""
 
     def toggled(self, index: int) -> Choice:
         """Return the choice with or without the line of a row."""
@@ -63,6 +70,13 @@ class FlowList(Struct, frozen=True):
     def only(self, index: int) -> Choice:
         """Return the choice of the line of a row alone, or of all if it is that already."""
         return self.choice.only(self._pick(index), self.traces.flows)
+
+    def moved(self, choice: Choice, index: int) -> Choice:
+        """Return a choice with the cursor on a row; a line that is alone goes with it."""
+        choice = replace(choice, here=self.rows[index].flow)
+        if choice.picked is None or len(choice.picked) != 1:
+            return choice
+        return replace(choice, picked=frozenset({self._pick(index)}))
 
     def streams(self, index: int) -> Choice:
         """Return the choice with or without the single streams of a row's flow."""
@@ -117,26 +131,22 @@ class FlowList(Struct, frozen=True):
             return [name, *map(Span, figures)]
         return [
             name,
-            Span(self._now(key)),
+            Span(figure_of(key, self.traces, self.view.until_s)),
             Span(_figure(key.metric, self.traces.mean(key, self.view.until_s))),
             Span(self._spark(key.metric, line), role),
-            *(Span(self._now(key._replace(metric=metric))) for metric in self.metrics),
+            *(
+                Span(figure_of(key._replace(metric=metric), self.traces, self.view.until_s))
+                for metric in self.metrics
+            ),
         ]
-
-    def _now(self, key: LineKey) -> str:
-        line = self.traces.line(key)
-        if line is None:
-            return NOTHING
-        rate = self.traces.meanings[key.metric].fold is Fold.RATE
-        until_s = self.view.until_s
-        return _figure(key.metric, line.recent(until_s, NOW_S) if rate else line.at(until_s))
 
     def _spark(self, metric: str, line: Series) -> str:
         view = self.view
         columns = line.columns(view.from_s, view.to_s, self._spark_width, view.until_s)
-        from_zero = self.traces.meanings[metric].fold in (Fold.RATE, Fold.COUNT)
         means = [None if column is None else column.mean for column in columns]
-        return spark(means, self.choice.glyphs.bars, from_zero=from_zero)
+        from_zero = self.traces.meanings[metric].fold in FROM_ZERO
+        top = self.tops.get(metric, 0.0)
+        return spark(means, self.choice.glyphs.bars, from_zero=from_zero, top=top)
 
 
 def list_flows(
@@ -164,7 +174,12 @@ def list_flows(
         for metric in metrics
         if {row.metric for row in rows} != {metric} and not traces.meanings[metric].by_stream
     ]
-    return FlowList(traces, choice, view, rows, names, others, width, samples_of, running)
+    tops: dict[str, float] = {}
+    for metric, count in Counter(row.metric for row in rows).items():
+        if metric and count > 1 and traces.meanings[metric].fold in FROM_ZERO:
+            means = (traces.mean(row, view.until_s) or 0.0 for row in rows if row.metric == metric)
+            tops[metric] = max(means) * (1 + NOISE)
+    return FlowList(traces, choice, view, rows, names, others, width, samples_of, running, tops)
 
 
 def _name(
@@ -178,14 +193,29 @@ def _name(
     return f"{dot} {mark} {shorten(name, room - 3 - len(mark))}"
 
 
+def with_letters(told: Pivot, flows: Sequence[str]) -> Pivot:
+    """Return a table with the letter of each flow, as in the plots, before its name."""
+    if "flow" not in told.heads:
+        return told
+    place = told.heads.index("flow")
+    rows = [
+        (*row[:place], f"{letter(flows.index(row[place]))} {row[place]}", *row[place + 1 :])
+        if row[place] in flows
+        else row
+        for row in told.rows
+    ]
+    return replace(told, rows=(*rows,))
+
+
 def _is_wanted(key: LineKey, choice: Choice) -> bool:
     return key.stream == ALL or key.flow in choice.split
 
 
-def spark(values: Sequence[float | None], bars: str, *, from_zero: bool) -> str:
+def spark(values: Sequence[float | None], bars: str, *, from_zero: bool, top: float = 0.0) -> str:
     """Return values as bars, from zero or from the least; where samples are missing, blanks.
 
-    A few values far above the others have the highest bar.
+    The highest bar stands for ``top``, if it is known, and for all above. Else a few values far
+    above the others have it.
     """
     there = [value for value in values if value is not None]
     places = [place for place, value in enumerate(values) if value is not None]
@@ -200,6 +230,7 @@ def spark(values: Sequence[float | None], bars: str, *, from_zero: bool) -> str:
     span = high - low
     if 0 < GAIN * (usual - low) < span:
         span = (usual - low) * (1 + NOISE)
+    span = top - low if top else span
     steps = len(bars)
 
     def bar(value: float | None) -> str:

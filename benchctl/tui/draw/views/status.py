@@ -6,6 +6,7 @@ Pure text from `runview` and `traces`; no widget, no clock.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -14,7 +15,7 @@ from msgspec.structs import replace
 from benchctl.metrics import Aspect, Direction, of_aspect, title_of
 from benchctl.report.timeline.series import NOW_S, Series
 from benchctl.report.timeline.traces import ALL, LineKey, TrialLines
-from benchctl.run.record import Note, RecordedFlow, Run
+from benchctl.run.record import RecordedFlow, Run
 from benchctl.run.status import FAILURES, Status
 from benchctl.tui.draw.plot.plot import letter
 from benchctl.tui.draw.text.columns import Cells, Column, FreeText
@@ -25,6 +26,7 @@ from benchctl.tui.model.runview import DIED, RUNNING, RunView, TrialView
 from benchctl.units import format_duration, format_value, unit_of
 
 NOTHING = "-"
+NUMBER = re.compile(r"\d[\d.,]*")
 # As wide as "94.1 Mbit/s"; others as "99.9 ms" and a little more.
 FIGURE_WIDTHS = {"bit/s": 11}
 LEAST_FIGURE = 8
@@ -44,7 +46,7 @@ def clock(time_s: float) -> str:
 
 
 def tiles(view: RunView, traces: TrialLines | None, position: int, time: float) -> list[Tile]:
-    """Return the big figures of the trial at ``position``, the most important one first."""
+    """Return the big figures that the trial at ``position`` has, the most important one first."""
     trial = view.trials[position] if position >= 0 else None
     running = trial is not None and trial.status_at(time) == RUNNING and not view.died_at(time)
     until_s = trial.elapsed_s(time) if trial is not None and running else math.inf
@@ -65,17 +67,15 @@ def tiles(view: RunView, traces: TrialLines | None, position: int, time: float) 
             return _value(way.metric, traces.mean(way.keys[0], until_s))
         return way.sum(lambda s: s.at(until_s))
 
-    return [
-        Tile(
-            rates.of if len(rates.lines) > 1 else rates.named("rate" if rates.of else "throughput"),
-            now if running else NOTHING,
-            11,
-        ),
-        Tile("mean", mean, 11),
+    many = f"all {rates.of}" if len(rates.lines) > 1 else ""
+    rate = many or rates.named("rate" if rates.of else "throughput")
+    shown = [
+        Tile(rate, now if running else NOTHING, 11),
+        Tile("mean" if running else f"{many}, mean" if many else f"mean {rate}", mean, 11),
         *(
-            Tile(way.named(f"{'mean ' * ended}{title_of(way.metric) or 'RTT'}"), trip(way), 8)
+            Tile(way.named(f"{'mean ' * ended}{title_of(way.metric)}"), trip(way), 8)
             for way in there_and_back
-            if way.lines or way is trips
+            if way.lines
         ),
         Tile(
             "max loss" if len(losses) > 1 else "loss",
@@ -87,6 +87,7 @@ def tiles(view: RunView, traces: TrialLines | None, position: int, time: float) 
         Tile("left", left, 8),
         Tile("elapsed", elapsed, 8),
     ]
+    return [tile for tile in shown if tile.value != NOTHING]
 
 
 class _Chosen(NamedTuple):
@@ -231,9 +232,11 @@ def remarks(view: RunView, time: float, position: int | None = None) -> list[Lin
         lines.append([Span(f"✗ trial {looked_at + 1} failed: {trial.error}", "bad")])
     if view.run.error:
         lines.append([Span(f"✗ {view.run.error}", "bad")])
+    alike: dict[tuple[str, str], list[str]] = {}
     for note in reversed(view.notes_at(time)):
-        lines.append([_note(note)])
-    return lines
+        words = note.text if note.level == "remark" else NUMBER.sub("#", note.text)
+        alike.setdefault((note.level, words), []).append(note.text)
+    return [*lines, *([_note(level, texts)] for (level, _), texts in alike.items())]
 
 
 def _failed(flow: RecordedFlow) -> str:
@@ -241,11 +244,11 @@ def _failed(flow: RecordedFlow) -> str:
     return f"attempt {flow.attempt} failed: {flow.name}: {flow.error}{hint}"
 
 
-def _note(note: Note) -> Span:
-    glyph, role = {"warning": ("!", "warn"), "remark": ("✎", "strong")}.get(
-        note.level, ("i", "dim")
-    )
-    return Span(f"{glyph} {note.level}: {note.text}", role)
+def _note(level: str, texts: Sequence[str]) -> Span:
+    """Write notes that are alike but for their numbers, the newest first, as one."""
+    glyph, role = {"warning": ("!", "warn"), "remark": ("✎", "strong")}.get(level, ("i", "dim"))
+    count = f" {len(texts)}x" * (len(texts) > 1) + ", the last" * (len({*texts}) > 1)
+    return Span(f"{glyph} {level}{count}: {texts[0]}", role)
 
 
 def trial_columns(view: RunView) -> list[Column]:
@@ -258,8 +261,10 @@ def trial_columns(view: RunView) -> list[Column]:
     if view.trials[-1].outline.repeat > 1:
         about.append(Column("rep", 3, right=True))
     columns = [replace(column, fixed=True) for column in about]
-    for head, metric in zip(_heads(view), _headlines(view).values(), strict=True):
-        width = FIGURE_WIDTHS.get(unit_of(metric), LEAST_FIGURE)
+    for flow, direction in _figures(view):
+        head = _head(view, flow, direction)
+        metrics = view.headlines[flow]
+        width = max(FIGURE_WIDTHS.get(unit_of(metric), LEAST_FIGURE) for metric in metrics)
         columns.append(Column(head, max(width, min(len(head), MOST_HEAD)), right=True))
     return columns if view.headlines else [*columns, Column("", WIDTH)]
 
@@ -271,20 +276,22 @@ def _shown_values(run: Run, axis: str) -> list[str]:
     return [str(value) for value in run.values[axis]]
 
 
-def _headlines(view: RunView) -> dict[tuple[str, str], str]:
-    """Return the metrics that the list shows, by flow and direction, in the order of the flows."""
-    places = sorted(view.headlines, key=lambda place: (view.flows.index(place[0]), place[1]))
-    return {place: view.headlines[place] for place in places}
+def _figures(view: RunView) -> list[tuple[str, str]]:
+    """Return the flows of the list, in the order of the run.
+
+    A flow that a trial measured both ways has both directions, others an empty one: that of the
+    trial.
+    """
+    flows = sorted(view.headlines, key=view.flows.index)
+    return [
+        (flow, direction) for flow in flows for direction in sorted(view.both_ways.get(flow, [""]))
+    ]
 
 
-def _heads(view: RunView) -> list[str]:
-    """Return the letter and the name of each flow with a figure, as in the plots."""
-    flows = [flow for flow, _ in view.headlines]
-    heads = []
-    for flow, direction in _headlines(view):
-        both = flows.count(flow) > 1
-        heads.append(f"{_mark(view, flow, direction, both=both)} {flow}" + f" {direction}" * both)
-    return heads
+def _head(view: RunView, flow: str, direction: str) -> str:
+    """Return the letter and the name of a flow, as in the plots."""
+    mark = _mark(view, flow, direction, both=bool(direction))
+    return f"{mark} {flow} {direction}".strip()
 
 
 def _mark(view: RunView, flow: str, direction: str, *, both: bool) -> str:
@@ -306,7 +313,7 @@ def trial_row(view: RunView, index: int, time: float) -> Cells:
     if view.trials[-1].outline.repeat > 1:
         cells.append(Span(str(trial.outline.repeat)))
     if status is Status.OK:
-        return [*cells, *(_figure(trial, *place, m) for place, m in _headlines(view).items())]
+        return [*cells, *(_figure(view, trial, *place) for place in _figures(view))]
     failure = None if status.has_ended else view.failure_at(index, time)
     if failure is not None:
         return [*cells, FreeText(_failed(failure), "warn")]
@@ -314,7 +321,10 @@ def trial_row(view: RunView, index: int, time: float) -> Cells:
     return [*cells, FreeText(f"{shown.text[2:]}{reason}", shown.role)]
 
 
-def _figure(trial: TrialView, flow: str, direction: str, metric: str) -> Span:
+def _figure(view: RunView, trial: TrialView, flow: str, direction: str) -> Span:
+    """Return the headline of a flow in a trial, which may have another direction in each."""
     one = trial.flows.get(flow)
-    figure = one.figures.get((direction, metric)) if one is not None else None
-    return Span(format_value(metric, figure.value) if figure is not None else NOTHING)
+    figures = one.figures if one is not None else {}
+    there = {name: figure for (way, name), figure in figures.items() if direction in ("", way)}
+    metric = view.vocabulary.headline(one.flow.backend, there) if one is not None else None
+    return Span(format_value(metric, there[metric].value) if metric else NOTHING)

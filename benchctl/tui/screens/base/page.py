@@ -81,6 +81,7 @@ class Page(TablesScreen):
         &.-tiny KeyBar { display: none; }
         #room { display: none; layer: room; dock: top; width: 100%; height: 100%; }
         #room { background: $background; }
+        &.-least { overflow: hidden; }
         &.-least #room { display: block; }
     }
     """

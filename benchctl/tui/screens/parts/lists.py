@@ -15,6 +15,7 @@ from benchctl.report.progress.goals import has_goals
 from benchctl.tui.draw.text.columns import widths
 from benchctl.tui.draw.text.spans import Line, Span
 from benchctl.tui.draw.views import status
+from benchctl.tui.draw.views.flowlist import with_letters
 from benchctl.tui.draw.views.goals import goal_columns, goal_row
 from benchctl.tui.model.results import Results
 from benchctl.tui.screens.base.page import AppContext
@@ -26,8 +27,8 @@ from benchctl.tui.widgets.table import Table
 LISTS = ("flows", "trials", "results", "goals", "remarks")
 """The ids of the lists. The one that is shown is a class of the screen, as in ``-list-trials``."""
 # The list below plots and trials, where all are shown, has at most this share of the screen: the
-# plots have what it leaves.
-MOST_BELOW = 0.3
+# plots have what it leaves. Below the trials alone it has more.
+MOST_BELOW, MOST_BESIDE = 0.15, 0.4
 
 
 class ListsPage(PlotPage):
@@ -102,6 +103,7 @@ class ListsPage(PlotPage):
             if table is None or not table.rows:
                 self._table.show((), 0, lambda _: ())
             else:
+                table = with_letters(table, view.flows)
                 heads, rows = widths(table.heads, table.rows, table.numeric), table.rows
                 self._table.show(heads, len(rows), lambda i: [Span(cell) for cell in rows[i]])
         if self._goals.display:
@@ -114,5 +116,7 @@ class ListsPage(PlotPage):
             self._remarks.show([title, *notes], from_the_top=False)
         below = next((one for one in (self._table, self._goals) if one.display), None)
         lines = below.count + 1 if below is not None else len(self._remarks.wrapped)
-        most = int(MOST_BELOW * self.size.height)
+        beside = self.has_class("-huge") or self.has_class("-many")
+        share = MOST_BESIDE if beside else MOST_BELOW
+        most = int(share * self.size.height)
         self._middle.styles.grid_rows = f"1fr {max(2, min(most, lines))}"

@@ -10,7 +10,8 @@ from msgspec.structs import replace
 from textual.binding import Binding
 
 from benchctl.metrics import title_of
-from benchctl.tui.draw.plot.charts import SHAPES, Choice, SamplesOf, no_samples, spread_metrics
+from benchctl.tui.draw.plot.charts import SamplesOf, no_samples, spread_metrics
+from benchctl.tui.draw.plot.choice import SHAPES, Choice
 from benchctl.tui.draw.text.glyphs import plainer_from
 from benchctl.tui.meanings import PACKETS
 from benchctl.tui.model.feed import RunReader
