@@ -16,6 +16,7 @@ from benchctl.plan.bound import BoundFlow
 from benchctl.run.planned import Host, Network
 
 if TYPE_CHECKING:
+    from benchctl.engine.checks.network import ServerPorts
     from benchctl.plan.promise import Promises
 
 # Flows that wait for a common start must have started their interpreter and parsed their options by
@@ -39,10 +40,12 @@ class FlowSetup:
     """The links that limit it by theory, by direction."""
     waits: bool
     """Whether its client waits itself for the trial's common start."""
-    ports: Sequence[int | None]
+    ports: Sequence[ServerPorts]
     """The ports that may be tried."""
     port: int | None
     """The port in use."""
+    second_port: int | None
+    """The other port in use, of a server that listens on two."""
 
     def with_rights(self, host: Host, command: Command) -> Host:
         """Return a host of the flow as a command needs it: one that needs root gets it by sudo."""
