@@ -207,6 +207,20 @@ def test_a_mesh_is_a_matrix_from_where_data_come_to_where_they_go(tmp_path, dire
     assert found == {**expected, **{(host, host): "" for host in "abc"}}
 
 
+@pytest.mark.parametrize(("streams", "log"), [((1, 2), False), ((1, 400), True)])
+def test_colours_of_a_map_tell_values_apart_over_one_decade_and_over_many(tmp_path, streams, log):
+    values = {"window": ("5000B", "10000B"), "streams": streams}
+    pictured_run(tmp_path / "s", values=values, repeats=1, samples=False, rate_bps=1e12)
+    (figure,) = draw(tmp_path / "s", Wanted(PictureKind.HEAT))
+    (panel,) = figure.panels
+    assert panel.heat.log is log
+    shares = [panel.heat.share(cell.value) for cell in panel.cells]
+    assert sorted(shares)[0] == 0.0
+    assert sorted(shares)[-1] == 1.0
+    assert sorted(shares)[1] > 0.1
+    assert panel.heat.share(panel.heat.low) == 0.0
+
+
 def test_a_run_without_a_mesh_has_no_matrix(store):
     with pytest.raises(UsageError, match="no axis is a mesh of hosts"):
         draw(store, Wanted(PictureKind.MATRIX))
