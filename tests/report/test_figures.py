@@ -17,7 +17,7 @@ from benchctl.metrics import METRICS, Direction
 from benchctl.report.figures.axes import numbers_of, swept_axis, value_axis
 from benchctl.report.figures.figure import LineRole, PictureEvent, PictureKind, PictureLine
 from benchctl.report.figures.making import Wanted, figures_of
-from benchctl.report.figures.times import _sum_of
+from benchctl.report.figures.times import MOST_LINES, _Drawn, _sum_of
 from benchctl.report.report import read_report
 from benchctl.run.planned import (
     LabSettings,
@@ -219,6 +219,14 @@ def test_colours_of_a_map_tell_values_apart_over_one_decade_and_over_many(tmp_pa
     assert sorted(shares)[-1] == 1.0
     assert sorted(shares)[1] > 0.1
     assert panel.heat.share(panel.heat.low) == 0.0
+
+
+def test_over_time_probes_are_not_left_out_for_the_lines_of_a_load():
+    many = {(f"load {n}",): "throughput_bps" for n in range(MOST_LINES + 2)}
+    probes = {(f"ping {n}",): "rtt_s" for n in range(3)}
+    drawn = _Drawn(None, None, ("throughput_bps", "rtt_s"), {**many, **probes})
+    assert [*drawn._numbers] == [*[*many][:MOST_LINES], *probes]
+    assert drawn._count == len(many) + len(probes)
 
 
 def test_a_run_without_a_mesh_has_no_matrix(store):

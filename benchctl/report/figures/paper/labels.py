@@ -19,24 +19,26 @@ STEEP_INCHES = 0.4
 # Two labels of an axis closer than this share of it would touch, for each character of a label.
 LABEL_SHARE = 0.017
 NAME_WIDTH = 22
+# Of a row of a forest plot, whose small letters are so wide.
+ROW_WIDTH, ROW_LETTER_INCHES = 48, 0.055
 TITLE_WIDTH, TITLE_LINES = 78, 2
 # Beside the names of a legend.
 TITLE_BESIDE = 46
 NOTE_WIDTH = 105
 
 
-def short(names: Sequence[str]) -> list[str]:
+def short(names: Sequence[str], width: int = NAME_WIDTH) -> list[str]:
     """Return names, of long ones the beginning; if beginnings are the same, also the end."""
-    found = [_cut(name, NAME_WIDTH - 1) for name in names]
+    found = [_cut(name, width - 1, width) for name in names]
     if len({*found}) == len({*names}):
         return found
-    return [_cut(name, NAME_WIDTH // 2) for name in names]
+    return [_cut(name, width // 2, width) for name in names]
 
 
-def _cut(name: str, begin: int) -> str:
-    if len(name) <= NAME_WIDTH:
+def _cut(name: str, begin: int, width: int) -> str:
+    if len(name) <= width:
         return name
-    end = NAME_WIDTH - 1 - begin
+    end = width - 1 - begin
     return f"{name[:begin]}…{name[len(name) - end :]}"
 
 

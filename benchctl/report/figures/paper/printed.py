@@ -75,10 +75,14 @@ class _Sheet:
         panels = len(figure.panels)
         rows = max(len(panel.differences) for panel in figure.panels)
         height = max(height, _ROW_INCHES * rows + _AROUND_INCHES * bool(rows))
+        if rows:
+            named = [self._names(panel.y, labels.ROW_WIDTH) for panel in figure.panels]
+            longest = max(width_of(name) for names in named for name in names)
+            width += labels.ROW_LETTER_INCHES * max(0, longest - labels.NAME_WIDTH)
         if figure.x.even:
-            names = len(figure.x.ticks)
-            width += labels.grown_inches(names, labels.MOST_NAMES)
-            height += labels.STEEP_INCHES * (labels.slant(names) == labels.STEEP_SLANT)
+            columns = len(figure.x.ticks)
+            width += labels.grown_inches(columns, labels.MOST_NAMES)
+            height += labels.STEEP_INCHES * (labels.slant(columns) == labels.STEEP_SLANT)
         if figure.kind in MAPS:
             rows = max(len(panel.y.ticks) for panel in figure.panels)
             height += labels.grown_inches(rows, labels.MOST_ROWS)
@@ -281,7 +285,7 @@ class _Sheet:
                 self._text(one.word), (1.02, one.row), xycoords=("axes fraction", "data"),
                 va="center", fontsize="x-small",
             )  # fmt: skip
-        texts = self._names(panel.y)
+        texts = self._names(panel.y, labels.ROW_WIDTH)
         axes.set_yticks([tick.value for tick in panel.y.ticks], texts, fontsize="x-small")
         axes.set_ylim(len(texts) - 0.5, -0.5)
         room = (high - low) * 0.03
@@ -385,8 +389,8 @@ class _Sheet:
         axes.set_xticks(*zip(*shown, strict=True))
         axes.minorticks_off()
 
-    def _names(self, axis: Axis) -> list[str]:
-        return labels.short([self._text(tick.text) for tick in axis.ticks])
+    def _names(self, axis: Axis, width: int = labels.NAME_WIDTH) -> list[str]:
+        return labels.short([self._text(tick.text) for tick in axis.ticks], width)
 
     def _write_titles(self) -> None:
         figure = self._figure
