@@ -4,10 +4,11 @@ import json
 import socket
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 
-from benchctl.cli.commands.quick import _answering
+from benchctl.cli.commands.quick import _answering, _may_ping
 from benchctl.engine.checks import network
 from benchctl.errors import MissingError
 from benchctl.metrics import Direction
@@ -130,6 +131,30 @@ def test_if_none_answers_it_is_said_of_each_port_why(monkeypatch):
         " silent for 3 s"
     )
     assert "benchctl quick --ssh 192.0.2.1" in failed.value.hint
+
+
+def test_where_this_user_may_not_ping_the_load_is_measured_without(monkeypatch, capsys):
+    monkeypatch.setattr(network, "may_ping", lambda: False)
+    assert not _may_ping()
+    assert "this user may not send any" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("ping", "kernel", "may"), [(0, False, True), (1, True, True), (1, False, False)]
+)
+def test_whether_a_user_may_ping_is_tried(monkeypatch, tmp_path, ping, kernel, may):
+    program = tmp_path / "ping"
+    program.write_text(f"#!/bin/sh\nexit {ping}\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/bin")
+
+    def open_socket(*_):
+        if not kernel:
+            raise PermissionError
+        return SimpleNamespace(close=lambda: None)
+
+    monkeypatch.setattr(network.socket, "socket", open_socket)
+    assert network.may_ping() is may
 
 
 def test_a_port_that_listens_is_told_from_one_that_refuses(port):

@@ -125,9 +125,8 @@ def quick(
     with Output(output) as out:
         tool = backend or (OURS if ssh or is_here else _answering(host, port, quiet=quiet))
         directions, accepts = _abilities(tool, installed())
-        wanted = Quick(
-            host, tool, directions, duration_s, port, udp_rate, not no_ping, ssh, accepts
-        )
+        pings = not no_ping and _may_ping()
+        wanted = Quick(host, tool, directions, duration_s, port, udp_rate, pings, ssh, accepts)
         source = parse_toml(wanted.text, save or Path("quick.toml"))
         prepared = planned(source, (), (), None, yes=False)
         if missing := prepared.missing:
@@ -181,6 +180,18 @@ def _answering(host: str, port: int | None, *, quiet: bool) -> str:
         f"no server answers at {host}: {said}",
         f"start one there: benchctl serve; or let benchctl log in: benchctl quick --ssh {host}",
     )
+
+
+def _may_ping() -> bool:
+    """Return whether this user may send pings, and say so if not."""
+    from benchctl.engine.checks.network import may_ping
+
+    if may_ping():
+        return True
+    why = "benchctl: there are no pings, because this user may not send any"
+    print(f"{why}: see sysctl net.ipv4.ping_group_range", file=sys.stderr)
+    print("  in a container, --cap-add NET_RAW lets ping send", file=sys.stderr)
+    return False
 
 
 def _abilities(name: str, registry: Registry) -> tuple[tuple[Direction, ...], Collection[str]]:

@@ -6,6 +6,7 @@ import asyncio
 import errno
 import itertools
 import socket
+import subprocess
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -27,6 +28,8 @@ from benchctl.run.planned import Host, Network, SshTarget
 _OFFERED = 3
 # A SYN that was lost is sent again after 1 s.
 LISTENS_S = 3.0
+# For a round trip on loopback.
+_PING_S = 2.0
 
 
 def check_interfaces(network: Network) -> None:
@@ -147,6 +150,18 @@ def listening(address: str, ports: Sequence[int]) -> dict[int, str]:
 
     with ThreadPoolExecutor(len(ports)) as pool:
         return dict(zip(ports, pool.map(look, ports), strict=True))
+
+
+def may_ping() -> bool:
+    """Return whether this user may send pings: the system's ping, or else any program."""
+    with suppress(OSError, subprocess.TimeoutExpired):
+        argv = ["ping", "-c", "1", "127.0.0.1"]
+        if not subprocess.run(argv, capture_output=True, timeout=_PING_S, check=False).returncode:
+            return True
+    with suppress(OSError):
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM, socket.IPPROTO_ICMP).close()
+        return True
+    return False
 
 
 def unanswered(address: str, said: str) -> str:
