@@ -108,7 +108,7 @@ def test_a_container_has_what_quick_and_serve_need_and_runs_without_root():
     assert words[-3:] == ["WORKDIR", "ENTRYPOINT", "CMD"]
     assert ":latest" not in steps[0][1]
     assert ":" in steps[0][1]
-    assert dict(steps)["USER"] == "bench"
+    assert dict(steps)["USER"] == "1000"  # by its number anybody sees that it is not root
     copied = [place for word, rest in steps if word == "COPY" for place in rest.split()[:-1]]
     assert [place for place in copied if not (ROOT / place).exists()] == []
     runs = " ".join(rest for word, rest in steps if word == "RUN")

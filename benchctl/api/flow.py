@@ -18,8 +18,10 @@ class Flow(Generic[P]):
     """One measurement, as a backend sees it.
 
     ``address`` is where the client finds the server, ``port`` the one that this attempt uses
-    (None where the backend has no port). ``source_address`` and ``source_device`` are set when
-    the flow names an interface. ``owns_server`` says that benchctl runs the server too,
+    (None where the backend has no port). ``second_port`` is the other port of a server that listens
+    on two: a free one where benchctl looks for such, else the one after ``port``; None where the
+    backend does not declare it. ``source_address`` and ``source_device`` are set when the flow
+    names an interface. ``owns_server`` says that benchctl runs the server too,
     ``one_clock`` that both ends are on one machine. ``tool`` is what `read_probe` found on the host
     where the command will run. ``client_ports`` and ``server_ports`` are the first and the
     last port at which the host of that end can be reached, None for any: what listens there keeps
@@ -46,6 +48,7 @@ class Flow(Generic[P]):
     expected_bps: float | None = None
     lasting: bool = False
     allow: tuple[str, ...] = ()
+    second_port: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,8 +23,9 @@ class Capabilities:
     in tables and plots; a rate says that they carry data, see `Backend.demand`. ``default_port``:
     where a server listens, None for tools that need none. ``needs_server``: benchctl starts
     `Backend.server` first, on a ``to`` host that it owns; where it is not set, the server runs
-    there already, on its ``default_port``. ``needs_root``: only root can run the tool; everybody is
-    root on the hosts of a lab. ``waits_for_start``: the client can be started early and waits
+    there already, on its ``default_port``. ``second_port``: the server listens on two ports, see
+    `Flow.second_port`. ``needs_root``: only root can run the tool; everybody is root on the hosts
+    of a lab. ``waits_for_start``: the client can be started early and waits
     itself for `Flow.start_at_s`. ``restricts_clients``: its server accepts only clients of
     `Flow.allow`. ``metrics``: the names the backend may emit that are not in
     METRICS, described.
@@ -35,10 +36,17 @@ class Capabilities:
     protocols: tuple[str, ...] = ()
     default_port: int | None = None
     needs_server: bool = False
+    second_port: bool = False
     needs_root: bool = False
     waits_for_start: bool = False
     restricts_clients: bool = False
     metrics: tuple[Metric, ...] = ()
+
+    def port_beside(self, port: int | None) -> int | None:
+        """Return the second port where none is looked for: the next one; None without a second."""
+        if port is None or not self.second_port:
+            return None
+        return port + 1 if port < 65535 else port - 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,6 +52,7 @@ class ServerSpec:
                 owns_server=True,
                 lasting=True,
                 allow=self.allow,
+                second_port=can.port_beside(self.port),
             )
             command = self.backend.server(flow)
         except ValueError as error:

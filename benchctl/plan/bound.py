@@ -103,6 +103,7 @@ class BoundFlow(Struct, frozen=True):
         role: Role,
         start_at_s: float | None = None,
         expected: Promised = UNPROMISED,
+        second_port: int | None = None,
     ) -> Flow[Any]:
         """Return the flow as its backend sees it, for the command of one end."""
         rates = [one["throughput_bps"] for one in expected.values() if "throughput_bps" in one]
@@ -124,6 +125,7 @@ class BoundFlow(Struct, frozen=True):
             server_ports=None if target is None else target.ports,
             start_at_s=start_at_s,
             expected_bps=min(rates, default=None),
+            second_port=second_port,
         )
 
 

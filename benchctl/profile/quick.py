@@ -10,8 +10,6 @@ from benchctl.units import quoted
 
 HERE = ("local", "localhost", "127.0.0.1", "::1")
 """Names of this machine, where benchctl starts the server itself."""
-# Enough replies for a median, and short: the load follows.
-_IDLE = "2s"
 _INTERVAL = "200ms"
 # The load begins when so many pings show the idle path (`analysis.flow.loaded`).
 _BEFORE_S = 1.2
@@ -86,7 +84,6 @@ order = "sequential"
         load = [f'"load.duration" = "{self.duration_s:g}s"']
         flows = '"load"'
         if self.pings:
-            steps.append(f'label = "idle", flows = ["ping"], "ping.duration" = {quoted(_IDLE)}')
             flows += ', "ping"'
             load.append(f'"load.delay" = "{_BEFORE_S:g}s"')
             load.append(f'"ping.duration" = "{_BEFORE_S + self.duration_s:g}s"')

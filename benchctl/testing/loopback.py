@@ -32,7 +32,7 @@ async def ends_of(
 ) -> dict[Role, tuple[Flow[Any], Command]]:
     """Return the flow and the command of each end that benchctl runs, the server's first.
 
-    They use the first free port unless one is given. Raises ValueError if the backend does
+    They use the first free ports unless one is given. Raises ValueError if the backend does
     not accept the flow, MissingError if a program is missing or the plugin fails.
     """
     way = direction or backend.capabilities.directions[0]
@@ -40,12 +40,14 @@ async def ends_of(
     plan = PlannedFlow(backend.name, backend.name, here, here, None, way, 0.0, parameters or {})
     bound = accepted(plan, backend)
     tools = await Toolbox(spawner).of_flow(backend, LOCAL, LOCAL)
-    if port is None or backend.capabilities.default_port is None:
-        port = (await ports_of(bound, network, (), spawner, {}))[0]
+    taken = () if port is None else (port,)
+    (free, second_port), *_ = await ports_of(bound, network, taken, spawner, {})
+    if port is None or free is None:
+        port = free
     ends: dict[Role, tuple[Flow[Any], Command]] = {}
     for role, build in ((Role.SERVER, backend.server), (Role.CLIENT, backend.client)):
         if role in tools:
-            flow = bound.described(network, port, tools, role)
+            flow = bound.described(network, port, tools, role, second_port=second_port)
             if (command := said(backend, build, flow)) is not None:
                 ends[role] = flow, replace(command, argv=located(command.argv))
     return ends

@@ -254,5 +254,6 @@ def _of_flow(told: Transcript, role: Role, flow: Flow[Any]) -> Transcript:
         tool=flow.tool,
         address=flow.address,
         port=flow.port,
+        second_port=flow.second_port,
         owns_server=flow.owns_server,
     )

@@ -82,8 +82,9 @@ class Transcript:
     """One run of one command, and the flow that it belongs to.
 
     ``parameters`` are those of the flow as a profile writes them. ``direction`` is None for the
-    backend's first, ``port`` for its default. ``exit_code`` is negative if a signal ended the
-    command. ``lasted_s`` is the time from its begin to its end.
+    backend's first, ``port`` for its default, ``second_port`` for the next one.
+    ``exit_code`` is negative if a signal ended the command. ``lasted_s`` is the time from its begin
+    to its end.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid", strict=True)
@@ -96,6 +97,7 @@ class Transcript:
     tool: Annotated[Tool, PlainSerializer(_write_tool)] = _UNKNOWN
     address: str = "127.0.0.1"
     port: int | None = None
+    second_port: int | None = None
     owns_server: bool = False
     argv: tuple[str, ...]
     exit_code: int
@@ -151,14 +153,16 @@ class Transcript:
             params = backend.parameters.model_validate(dict(self.parameters))
         except ValidationError as error:
             raise ValueError(f"{backend.name}: {_first(error)}") from None
+        port = can.default_port if self.port is None else self.port
         return Flow(
             params=params,
             direction=self.direction or can.directions[0],
             address=self.address,
-            port=can.default_port if self.port is None else self.port,
+            port=port,
             tool=self.tool,
             owns_server=self.owns_server,
             one_clock=self.owns_server,
+            second_port=self.second_port or can.port_beside(port),
         )
 
     def parser(self, backend: Backend[Any]) -> Parser:

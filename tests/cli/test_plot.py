@@ -188,6 +188,7 @@ def test_a_part_of_the_time_is_drawn(store, tmp_path, capsys):
         (("last", "--kind", "forest"), "--kind forest shows two runs"),
         (("last", "last", "--kind", "time"), "--kind time shows one run"),
         (("last", "last", "--by", "streams"), "--by"),
+        (("last", "last", "--only", "streams=99"), '--only: axis streams has no value "99"'),
         (("last", "last", "--y", "throughput"), "no metric throughput was measured in both runs"),
         (("last", "nothing"), "nothing"),
     ],
@@ -199,4 +200,8 @@ def test_what_a_figure_of_two_runs_does_not_have_is_one_clear_line(store, args, 
 
 def test_two_runs_are_a_forest_plot(store, capsys):
     plot(store, "last", "last", "--terminal", "--y", "throughput_bps")
-    assert "0 % no difference seen" in capsys.readouterr().out
+    every = capsys.readouterr().out
+    assert "0 % no difference seen" in every
+    plot(store, "last", "last", "--terminal", "--y", "throughput_bps", "--only", "streams=2")
+    some = capsys.readouterr().out
+    assert 0 < some.count("no difference") < every.count("no difference")

@@ -4,6 +4,7 @@ import json
 import socket
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 
@@ -41,10 +42,9 @@ def figures(result):
 def test_both_ways_and_the_round_trip_idle_and_under_load_are_measured(benchctl, quick):
     found = figures(quick("local", "--save", "mine.toml", "--tag", "first"))
     assert list(found) == [
-        ("idle", "ping"), ("send", "load"), ("send", "ping"), ("receive", "load"),
-        ("receive", "ping"), ("udp", "load"),
+        ("send", "load"), ("send", "ping"), ("receive", "load"), ("receive", "ping"),
+        ("udp", "load"),
     ]  # fmt: skip
-    assert "rtt_s" in found["idle", "ping"]
     for way in ("send", "receive"):
         assert found[way, "load"].keys() >= {"throughput_bps", "responsiveness_rpm"}
         assert found[way, "ping"].keys() >= {"rtt_idle_s", "rtt_s"}
@@ -52,7 +52,7 @@ def test_both_ways_and_the_round_trip_idle_and_under_load_are_measured(benchctl,
     assert benchctl("runs", "--tag", "first", "--profile", "mine").stdout.count("\n") == 2
     assert benchctl("check", "mine.toml").returncode == 0
     planned = benchctl("plan", "mine.toml").stdout
-    assert "measure  idle, send, receive, udp" in planned
+    assert "measure  send, receive, udp" in planned
 
 
 def test_a_server_that_somebody_runs_is_measured_without_pings(quick, port):
@@ -133,6 +133,31 @@ def test_if_none_answers_it_is_said_of_each_port_why(monkeypatch):
         " silent for 3 s"
     )
     assert "benchctl quick --ssh 192.0.2.1" in failed.value.hint
+
+
+def test_where_this_user_may_not_ping_the_load_is_measured_without(monkeypatch):
+    monkeypatch.setattr(quick_look, "may_ping", lambda: False)
+    notes = []
+    assert not look_at("local", note=notes.append).pings
+    assert "this user may not send any" in notes[0]
+
+
+@pytest.mark.parametrize(
+    ("ping", "kernel", "may"), [(0, False, True), (1, True, True), (1, False, False)]
+)
+def test_whether_a_user_may_ping_is_tried(monkeypatch, tmp_path, ping, kernel, may):
+    program = tmp_path / "ping"
+    program.write_text(f"#!/bin/sh\nexit {ping}\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/bin")
+
+    def open_socket(*_):
+        if not kernel:
+            raise PermissionError
+        return SimpleNamespace(close=lambda: None)
+
+    monkeypatch.setattr(network.socket, "socket", open_socket)
+    assert network.may_ping() is may
 
 
 def test_a_port_that_listens_is_told_from_one_that_refuses(port):

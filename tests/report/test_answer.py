@@ -49,6 +49,11 @@ def test_flows_directions_and_several_axes_are_named_where_figures_differ_by_the
     ]
 
 
+def test_a_load_that_adds_nothing_to_the_round_trip_is_said_so():
+    rows = [row(ONE, "rtt_increase_s", -3e-6, **PING), row(TWO, "rtt_increase_s", 0.02, **PING)]
+    assert told(rows)[1:] == ["RTT increase: none (1), 20.0 ms (2)."]
+
+
 def test_phases_of_a_probe_take_the_place_of_its_whole():
     rows = [
         row(ONE, "rtt_s", 0.03, **PING), row(ONE, "rtt_idle_s", 0.02, **PING),

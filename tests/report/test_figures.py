@@ -17,7 +17,7 @@ from benchctl.metrics import METRICS, Direction
 from benchctl.report.figures.axes import numbers_of, swept_axis, value_axis
 from benchctl.report.figures.figure import LineRole, PictureEvent, PictureKind, PictureLine
 from benchctl.report.figures.making import Wanted, figures_of
-from benchctl.report.figures.times import _sum_of
+from benchctl.report.figures.times import MOST_LINES, _Drawn, _sum_of
 from benchctl.report.report import read_report
 from benchctl.run.planned import (
     LabSettings,
@@ -205,6 +205,28 @@ def test_a_mesh_is_a_matrix_from_where_data_come_to_where_they_go(tmp_path, dire
     expected = {pair if direction is Direction.SEND else pair[::-1]: str(number)
                 for number, pair in enumerate(pairs, 1)}  # fmt: skip
     assert found == {**expected, **{(host, host): "" for host in "abc"}}
+
+
+@pytest.mark.parametrize(("streams", "log"), [((1, 2), False), ((1, 400), True)])
+def test_colours_of_a_map_tell_values_apart_over_one_decade_and_over_many(tmp_path, streams, log):
+    values = {"window": ("5000B", "10000B"), "streams": streams}
+    pictured_run(tmp_path / "s", values=values, repeats=1, samples=False, rate_bps=1e12)
+    (figure,) = draw(tmp_path / "s", Wanted(PictureKind.HEAT))
+    (panel,) = figure.panels
+    assert panel.heat.log is log
+    shares = [panel.heat.share(cell.value) for cell in panel.cells]
+    assert sorted(shares)[0] == 0.0
+    assert sorted(shares)[-1] == 1.0
+    assert sorted(shares)[1] > 0.1
+    assert panel.heat.share(panel.heat.low) == 0.0
+
+
+def test_over_time_probes_are_not_left_out_for_the_lines_of_a_load():
+    many = {(f"load {n}",): "throughput_bps" for n in range(MOST_LINES + 2)}
+    probes = {(f"ping {n}",): "rtt_s" for n in range(3)}
+    drawn = _Drawn(None, None, ("throughput_bps", "rtt_s"), {**many, **probes})
+    assert [*drawn._numbers] == [*[*many][:MOST_LINES], *probes]
+    assert drawn._count == len(many) + len(probes)
 
 
 def test_a_run_without_a_mesh_has_no_matrix(store):

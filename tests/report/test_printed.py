@@ -14,6 +14,7 @@ from report.test_figures import KINDS
 from benchctl.errors import MissingError, UsageError
 from benchctl.report.figures.figure import PictureKind
 from benchctl.report.figures.making import Wanted, figures_of
+from benchctl.report.figures.paper import labels
 from benchctl.report.figures.paper.printed import FORMATS, printer
 from benchctl.report.report import read_report
 from benchctl.run.planned import LabSettings, PlannedChange
@@ -67,17 +68,44 @@ def test_changes_of_the_lab_are_above_the_first_panel_and_all_panels_have_the_ti
     assert (texts.count("10"), texts.count("time (s)")) == (3, 1)
 
 
-MANY = {"window": ("5000B", "10000B"), "link": tuple(f"link number {n}" for n in range(60))}
+def size_of(svg):
+    """Return the width and the height of a figure, in points."""
+    return [float(text) for text in re.findall(rb'(?:width|height)="([\d.]+)pt"', svg)[:2]]
 
 
+@pytest.mark.parametrize(("count", "step"), [(60, 1), (250, 3)])
 @pytest.mark.parametrize("kind", ["bars", "heat"])
-def test_of_very_many_names_and_values_those_are_written_for_which_there_is_room(tmp_path, kind):
-    pictured_run(tmp_path / "s", values=MANY, repeats=1, samples=False)
+def test_a_figure_grows_for_its_names_and_says_of_very_many_which_are_written(
+    tmp_path, kind, count, step
+):
+    links = tuple(f"link number {n}" for n in range(count))
+    many = {"window": ("5000B", "10000B"), "link": links}
+    pictured_run(tmp_path / "s", values=many, repeats=1, samples=False)
     (figure,) = draw(tmp_path / "s", Wanted(PictureKind(kind), x="link"))
     names = [text for text in texts_of(figure) if text.startswith("link number")]
-    assert names == [f"link number {n}" for n in range(0, 60, 2)]
+    assert names == [f"link number {n}" for n in range(0, count, step)]
+    assert (f"of {count} names, 1 in {step} is written" in texts_of(figure)) == (step > 1)
+    assert size_of(figure)[0] > 10 * len(names)
     assert ("!" in texts_of(figure)) == (kind == "heat")
     assert figure.count(b"url(#h") <= 1  # in the legend, and in no bar
+
+
+def test_a_figure_is_as_high_as_its_legend_and_no_higher_for_a_short_one(tmp_path):
+    heights = []
+    for words in ("", " of a host somewhere in a long street"):
+        hosts = tuple(f"{chr(97 + n) * 3}{words}{n}" for n in range(16))
+        pictured_run(tmp_path / f"s{len(words)}", values={"streams": (1, 2, 4), "host": hosts})
+        (figure,) = draw(tmp_path / f"s{len(words)}", Wanted(PictureKind.SWEEP, x="streams"))
+        at = [float(y) for y in re.findall(r"translate\(\S+ ([\d.]+)\)", figure.decode())]
+        heights.append(size_of(figure)[1])
+        assert max(at) < heights[-1]
+    assert heights[0] < heights[1]
+
+
+def test_long_names_of_an_axis_that_begin_alike_keep_their_ends():
+    names = [f"measurement-of-the-host-{n}" for n in range(3)]
+    assert labels.short(names) == [f"measurement…the-host-{n}" for n in range(3)]
+    assert labels.short(["short", "x" * 30]) == ["short", f"{'x' * 21}…"]
 
 
 def run(store, *words, cwd=None, **environment):

@@ -69,6 +69,7 @@ WRITTEN = """\
   },
   "address": "127.0.0.1",
   "port": 7007,
+  "second_port": null,
   "owns_server": false,
   "argv": [
     "client",

@@ -6,7 +6,7 @@ import math
 import os
 import shutil
 import sys
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import closing
 from itertools import chain
 from pathlib import Path
@@ -184,12 +184,12 @@ def plot(
     name, store = options.run_and_store(name, store)
     with options.open_reader(store) as reader:
         if other is not None:
-            unused = {"--x": x, "--series": series, "--by": by, "--only": only, "--all": every}
+            unused = {"--x": x, "--series": series, "--by": by, "--all": every}
             options.reject_beside("a second run", unused)
             if chosen.kind not in (None, PictureKind.FOREST, PictureKind.MATRIX):
                 raise UsageError(f"--kind {kind} shows one run", "name one, or use --kind forest")
             of_mesh = chosen.kind is PictureKind.MATRIX
-            figure = _difference(reader, name, other, y, of_mesh=of_mesh)
+            figure = _difference(reader, (name, other), y, chosen.only, of_mesh=of_mesh)
             if in_terminal:
                 _print([figure])
             else:
@@ -204,16 +204,26 @@ def plot(
 
 
 def _difference(
-    reader: Reader, a: str, b: str, metrics: Collection[str], *, of_mesh: bool
+    reader: Reader,
+    runs: tuple[str, str],
+    metrics: Collection[str],
+    only: Mapping[str, Collection[str]],
+    *,
+    of_mesh: bool,
 ) -> Picture:
-    """Return the forest plot of two runs, or the matrix. Raises UsageError and StoreError."""
+    """Return the forest plot of two runs, or the matrix. Raises UsageError and StoreError.
+
+    Its verdicts are those of the whole comparison.
+    """
     from benchctl.errors import nearest
     from benchctl.report.comparison.changes import change_matrix
     from benchctl.report.comparison.comparison import arranged, compare_reports
     from benchctl.report.comparison.forest import forest
+    from benchctl.report.figures.making import holding
     from benchctl.report.report import read_report
 
-    first, second = (read_report(reader, reader.find(name)) for name in (a, b))
+    first, second = (read_report(reader, reader.find(name)) for name in runs)
+    holds = holding(first.run, only)
     (comparisons,) = compare_reports(first, second)
     known = {one.metric for one in comparisons}
     for metric in metrics:
@@ -221,7 +231,7 @@ def _difference(
             hint = nearest(metric, known) or f"measured are: {', '.join(sorted(known))}"
             raise UsageError(f"--y: no metric {metric} was measured in both runs", hint)
     shown = arranged(comparisons, first.run, second.run, every=bool(metrics))
-    wanted = [one for one in shown if not metrics or one.metric in metrics]
+    wanted = [one for one in shown if (not metrics or one.metric in metrics) and holds(one.point)]
     return (
         change_matrix(first, second, wanted) if of_mesh else forest(first.run, second.run, wanted)
     )

@@ -71,11 +71,17 @@ def serve(
         backend, can = served.backend, served.backend.capabilities
         port = "" if served.port == can.default_port else f" --port {served.port}"
         version = f" {served.tool.version}" if served.tool.version else ""
-        print(f"{backend.name}{version} listens on port {served.port}; on the other host type:")
+        second_port = can.port_beside(served.port)
+        ports = (
+            f"port {served.port}"
+            if second_port is None
+            else (f"ports {served.port} and {second_port}")
+        )
+        print(f"{backend.name}{version} listens on {ports}; on the other host type:")
         for address in here[:MOST_ADDRESSES]:
             print(f"  benchctl quick {address} --backend {backend.name}{port}")
         if not bind:
-            print(f"a firewall of this host must let TCP and UDP to port {served.port} in")
+            print(f"a firewall of this host must let TCP and UDP to {ports} in")
         sys.stdout.flush()
 
     def says(served: ServerSpec, line: str) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import errno
 import itertools
 import socket
+import subprocess
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -15,6 +16,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from benchctl.api import Capabilities
 from benchctl.errors import HostError, MissingError
 from benchctl.hosts.local.spawn import Spawner
 from benchctl.hosts.sent import ports
@@ -26,6 +28,8 @@ from benchctl.run.planned import Host, Network, SshTarget
 _OFFERED = 3
 # A SYN that was lost is sent again after 1 s.
 LISTENS_S = 3.0
+# For a round trip on loopback.
+_PING_S = 2.0
 
 
 def check_interfaces(network: Network) -> None:
@@ -148,6 +152,18 @@ def listening(address: str, ports: Sequence[int]) -> dict[int, str]:
         return dict(zip(ports, pool.map(look, ports), strict=True))
 
 
+def may_ping() -> bool:
+    """Return whether this user may send pings: the system's ping, or else any program."""
+    with suppress(OSError, subprocess.TimeoutExpired):
+        argv = ["ping", "-c", "1", "127.0.0.1"]
+        if not subprocess.run(argv, capture_output=True, timeout=_PING_S, check=False).returncode:
+            return True
+    with suppress(OSError):
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM, socket.IPPROTO_ICMP).close()
+        return True
+    return False
+
+
 def unanswered(address: str, said: str) -> str:
     """Return at which layer a host does not answer: its route, its port, or all.
 
@@ -169,6 +185,8 @@ def unanswered(address: str, said: str) -> str:
     return f"{address} is silent: it is off, or a firewall drops what is sent to it"
 
 
+ServerPorts = tuple[int | None, int | None]
+"""The port of a flow, and the second one of a server that listens on two."""
 FreePorts = dict[tuple[SshTarget | None, tuple[Any, ...]], list[int]]
 """What hosts elsewhere answered: to ask again for each trial would take a round trip."""
 
@@ -179,38 +197,47 @@ async def ports_of(
     taken: Collection[int],
     spawner: Spawner,
     known: FreePorts,
-) -> Sequence[int | None]:
+) -> Sequence[ServerPorts]:
     """Return the ports to try, in order: a peer's range, or the first free ones of our host.
 
-    A tool whose server benchctl does not start uses the tool's default port. ``taken`` are ports of
-    other flows of the trial, ``known`` those that hosts elsewhere have offered. Raises MissingError
-    if no port is available.
+    A tool whose server benchctl does not start uses the tool's default port. Where no free port is
+    looked for, a second one is the next. ``taken`` are ports of other flows of the trial, ``known``
+    those that hosts elsewhere have offered. Raises MissingError if no port is available.
     """
-    default = flow.backend.capabilities.default_port
+    can = flow.backend.capabilities
+    default = can.default_port
     if default is None:
-        return [None]
+        return [(None, None)]
     host = network.target(flow.plan.to)
     if host is None:
         low, high = network.peers[flow.plan.to].ports or (default, default)
-        return list(range(low, high + 1))
-    if not flow.backend.capabilities.needs_server:
-        return [default]
+        return [(port, can.port_beside(port)) for port in range(low, high + 1)]
+    if not can.needs_server:
+        return [(default, can.port_beside(default))]
     if not host.shares_ports:
         used = {*taken, *host.taken_ports}
-        return [next(port for port in itertools.count(default) if port not in used)]
+        return _paired((port for port in itertools.count(default) if port not in used), can, 1)
     address = flow.listens_at(host)
     first, last = host.ports or (default, None)
-    count = _OFFERED + len(taken)
+    count = _OFFERED * (1 + can.second_port) + len(taken)
     question = address, first, count, last
     free = known.get((host.reach, question)) if host.reach else None
     if free is None:
         free = await spawner.ask(host, ports, "first_free", *question)
         known[host.reach, question] = free
-    if not (offered := [port for port in free if port not in taken][:_OFFERED]):
+    if not (offered := _paired((port for port in free if port not in taken), can, _OFFERED)):
         hint = "a host must have an address of this machine; declare other machines under [servers]"
         if host.reach is not None:
             hint = f"{address} must be an address of its own: set hosts.{flow.plan.to}.address"
         raise MissingError(
-            f"flow {flow.plan.name}: no free port at {address}, host {flow.plan.to}", hint
-        )
+            f"flow {flow.plan.name}: {'no two free ports' if can.second_port else 'no free port'} "
+            f"at {address}, host {flow.plan.to}", hint,
+        )  # fmt: skip
     return offered
+
+
+def _paired(free: Iterator[int], can: Capabilities, count: int) -> Sequence[ServerPorts]:
+    """Return the ports of some tries; no two tries share one, as either may be busy."""
+    others = free if can.second_port else itertools.repeat(None)
+    pairs = zip(free, others, strict=False)
+    return [*itertools.islice(pairs, count)]

@@ -7,8 +7,9 @@ import shutil
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
-from benchctl.api import Command, Probe, Role, Tool
+from benchctl.api import Command, Flow, Probe, Role, Tool
 from benchctl.backends import AnyBackend, Registry
 from benchctl.errors import HostError, MissingError, PluginError
 from benchctl.hosts.local.spawn import LocalSpawner, Spawner, run
@@ -256,15 +257,18 @@ def commands_of_flow(
     target = network.target(plan.to)
     ports = target.ports if target else network.peers[plan.to].ports
     port = ports[0] if ports else backend.capabilities.default_port
+
+    def described(role: Role) -> Flow[Any]:
+        second_port = backend.capabilities.port_beside(port)
+        return flow.described(
+            network, port, there, role, expected=expected, second_port=second_port
+        )
+
     server = None
     try:
-        client = backend.client(
-            flow.described(network, port, there, Role.CLIENT, expected=expected)
-        )
+        client = backend.client(described(Role.CLIENT))
         if target is not None and backend.capabilities.needs_server:
-            server = backend.server(
-                flow.described(network, port, there, Role.SERVER, expected=expected)
-            )
+            server = backend.server(described(Role.SERVER))
         for command in filter(None, (client, server)):
             _check_secrets(command, flow)
     except ValueError:

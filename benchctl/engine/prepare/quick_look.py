@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 
 from benchctl.backends import Registry, installed
-from benchctl.engine.checks.network import check_name, listening
+from benchctl.engine.checks.network import check_name, listening, may_ping
 from benchctl.errors import MissingError, UsageError
 from benchctl.metrics import PROBES, Direction
 from benchctl.profile.quick import HERE, Quick
@@ -41,6 +41,7 @@ def look_at(
         check_name(host)
     tool = backend or (OURS if ssh or is_here else _answering(host, port, note))
     directions, accepts = _abilities(tool, installed())
+    pings = pings and _may_ping(note)
     return Quick(host, tool, directions, duration_s, port, udp_rate, pings, ssh, accepts)
 
 
@@ -64,6 +65,15 @@ def _answering(host: str, port: int | None, note: Callable[[str], None]) -> str:
         f"no server answers at {host}: {said}",
         f"start one there: benchctl serve; or let benchctl log in: benchctl quick --ssh {host}",
     )
+
+
+def _may_ping(note: Callable[[str], None]) -> bool:
+    """Return whether this user may send pings, and note it if not."""
+    if may_ping():
+        return True
+    note("there are no pings, because this user may not send any: see net.ipv4.ping_group_range")
+    note("in a container, --cap-add NET_RAW lets ping send")
+    return False
 
 
 def _abilities(name: str, registry: Registry) -> tuple[tuple[Direction, ...], Collection[str]]:

@@ -22,8 +22,9 @@ def command_of(
     host = setup.target if role is Role.SERVER and setup.target else setup.source
     try:
         flow_of = setup.flow.described(
-            setup.network, setup.port, setup.tools, role, start_at_s, setup.expected
-        )
+            setup.network, setup.port, setup.tools, role, start_at_s, setup.expected,
+            setup.second_port,
+        )  # fmt: skip
         command = build(flow_of)
         if command and host.reach is None:
             return replace(command, argv=located(command.argv))

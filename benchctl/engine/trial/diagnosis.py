@@ -72,9 +72,15 @@ def _may_be_closed(flow: FlowAttempt) -> bool:
 
 
 async def _diagnose(flow: FlowAttempt, hosts: Spawner) -> None:
-    setup, target, port = flow.setup, flow.setup.target, flow.setup.port
+    for port in filter(None, (flow.setup.port, flow.setup.second_port)):
+        if (failure := await _closed(flow, port, hosts)) is not None:
+            flow.blame(failure)
+            return
+
+
+async def _closed(flow: FlowAttempt, port: int, hosts: Spawner) -> Failure | None:
+    setup, target = flow.setup, flow.setup.target
     assert target is not None
-    assert port is not None
     address = setup.flow.address_at(target)
     found = await try_pair(HostPair(setup.source, target, address, port, port), hosts)
     closed = [kind for kind in ("tcp", "udp") if found.get(kind)]
@@ -82,9 +88,10 @@ async def _diagnose(flow: FlowAttempt, hosts: Spawner) -> None:
     failure = flow.result.failure
     if failure is None or failure.kind is not FailureKind.UNREACHABLE:
         closed = [kind for kind in closed if kind == setup.flow.demand.protocol]
-    if closed:
-        kind = closed[0]
-        what = f"{target.name} is not reached from {setup.source.name} at {kind.upper()} port "
-        why = f"{what}{port}: {found[kind]}"
-        hint = remedy(setup.source.name, target.name, kind.upper(), found[kind])
-        flow.blame(Failure(FailureKind.UNREACHABLE, why, hint))
+    if not closed:
+        return None
+    kind = closed[0]
+    what = f"{target.name} is not reached from {setup.source.name} at {kind.upper()} port "
+    why = f"{what}{port}: {found[kind]}"
+    hint = remedy(setup.source.name, target.name, kind.upper(), found[kind])
+    return Failure(FailureKind.UNREACHABLE, why, hint)

@@ -16,11 +16,14 @@ from benchctl.plan.bound import BoundFlow
 from benchctl.run.planned import Host, Network
 
 if TYPE_CHECKING:
+    from benchctl.engine.checks.network import ServerPorts
     from benchctl.plan.promise import Promises
 
 # Flows that wait for a common start must have started their interpreter and parsed their options by
 # then. Each takes its turn: two or three start at the same time on as many cores.
 START_LEAD_S = 0.5
+# On this machine, counters are read and programs are started in less, even if it is busy.
+LEAST_LEAD_S = 0.2
 # And have connected: to the server, to greet it, to ask it, and each stream.
 LEAD_ROUND_TRIPS = 5
 
@@ -39,10 +42,12 @@ class FlowSetup:
     """The links that limit it by theory, by direction."""
     waits: bool
     """Whether its client waits itself for the trial's common start."""
-    ports: Sequence[int | None]
+    ports: Sequence[ServerPorts]
     """The ports that may be tried."""
     port: int | None
     """The port in use."""
+    second_port: int | None
+    """The other port in use, of a server that listens on two."""
 
     def with_rights(self, host: Host, command: Command) -> Host:
         """Return a host of the flow as a command needs it: one that needs root gets it by sudo."""
@@ -88,10 +93,17 @@ class FlowSetup:
 
 
 def lead_s(setups: Iterable[FlowSetup]) -> float:
-    """Return how long before the common start the clients of a trial are started."""
+    """Return how long before the common start the clients of a trial are started.
+
+    On this machine, those that wait have their own delays, too.
+    """
     setups = list(setups)
     waiting = [setup for setup in setups if setup.waits]
     if not waiting and len(setups) < 2:
         return 0.0
     rtts_s = [told.get("rtt_s", 0.0) for setup in waiting for told in setup.expected.values()]
-    return START_LEAD_S * max(1, len(waiting)) + LEAD_ROUND_TRIPS * max(rtts_s, default=0.0)
+    needed_s = START_LEAD_S * max(1, len(waiting)) + LEAD_ROUND_TRIPS * max(rtts_s, default=0.0)
+    if not waiting or any(host.reach for setup in setups for host in setup.hosts):
+        return needed_s
+    delay_s = min(setup.flow.plan.delay_s for setup in waiting)
+    return max(LEAST_LEAD_S, needed_s - delay_s)

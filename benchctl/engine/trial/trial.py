@@ -138,14 +138,14 @@ class TrialRunner:
             # If a port was busy, ask for free ports again.
             known = {} if tried else self._free
             ports = await ports_of(flow, network, taken, hosts, known)
-            port = ports[tried % len(ports)]
-            if target is not None and port is not None:
-                taken.add(port)
+            chosen = ports[tried % len(ports)]
+            if target is not None:
+                taken.update(filter(None, chosen))
             together = len(trial.flows) > 1 or site.changes
             waits = backend.capabilities.waits_for_start and together
             theory = expected.get(plan.name, {}), bottlenecks.get(plan.name, {})
             setups.append(
-                FlowSetup(flow, network, source, target, tools, *theory, waits, ports, port)
+                FlowSetup(flow, network, source, target, tools, *theory, waits, ports, *chosen)
             )
         return setups
 

@@ -9,7 +9,13 @@ from statistics import median
 
 from benchctl.analysis.runs.compare import Comparison
 from benchctl.errors import UsageError
-from benchctl.report.comparison.comparison import places_of, relative, signed, verdict_text
+from benchctl.report.comparison.comparison import (
+    NOTHING,
+    places_of,
+    relative,
+    signed,
+    verdict_text,
+)
 from benchctl.report.figures.axes import named_axis
 from benchctl.report.figures.figure import Axis, Difference, Panel, Picture, PictureKind
 from benchctl.report.figures.parts import left_out, without_common
@@ -84,4 +90,5 @@ def _names(comparisons: Sequence[Comparison]) -> list[str]:
     """Return by what each comparison differs from the others; the metric, if by nothing."""
     _, rows = places_of(comparisons)
     differing = [len({row[place] for row in rows}) > 1 for place in range(len(rows[0]))]
-    return [" ".join(compress(row, differing)) or row[-1] for row in rows]
+    told = ([word for word in compress(row, differing) if word != NOTHING] for row in rows)
+    return [" ".join(words) or row[-1] for words, row in zip(told, rows, strict=True)]

@@ -7,6 +7,7 @@ says by which factor people read them.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from enum import StrEnum
 from typing import NamedTuple
@@ -109,6 +110,13 @@ class Axis(Struct, frozen=True):
         if self.ticks:
             return 1.0, ""
         return scale_of(self.metric, max(abs(self.low), abs(self.high)))
+
+    def share(self, value: float) -> float:
+        """Return where a value is between the ends, from 0 to 1: by its power if logarithmic."""
+        low, high = self.low, self.high
+        if self.log:
+            low, high, value = math.log(low), math.log(high), math.log(value)
+        return (value - low) / (high - low) if high > low else 0.0
 
     @property
     def label(self) -> str:

@@ -158,10 +158,23 @@ def _if_measured(
 
 def _only(report: Report, only: Mapping[str, Collection[str]]) -> Report:
     """Return the part of a report with some values of axes. Raises UsageError."""
+    holds = holding(report.run, only)
+    return replace(
+        report,
+        trials=[one for one in report.trials if holds(one.trial.point)],
+        summary=[row for row in report.summary if holds(row.point)],
+        measured=[one for one in report.measured if holds(one.point)],
+    )
+
+
+def holding(
+    run: Run, only: Mapping[str, Collection[str]]
+) -> Callable[[Mapping[str, object]], bool]:
+    """Return whether a point has some values of axes, as a function. Raises UsageError."""
     wanted: dict[str, list[str]] = {}
     for axis, texts in only.items():
-        known = _axis(report.run, axis, "--only")
-        values = [str(value) for value in report.run.values[known]]
+        known = _axis(run, axis, "--only")
+        values = [str(value) for value in run.values[known]]
         for listed in texts:
             for text in [listed] if listed in values else listed.split(","):
                 if text not in values:
@@ -172,12 +185,7 @@ def _only(report: Report, only: Mapping[str, Collection[str]]) -> Report:
     def holds(point: Mapping[str, object]) -> bool:
         return all(str(point.get(axis)) in texts for axis, texts in wanted.items())
 
-    return replace(
-        report,
-        trials=[one for one in report.trials if holds(one.trial.point)],
-        summary=[row for row in report.summary if holds(row.point)],
-        measured=[one for one in report.measured if holds(one.point)],
-    )
+    return holds
 
 
 def _resolved(report: Report, wanted: Wanted, bulk: Bulk) -> PictureRequest:

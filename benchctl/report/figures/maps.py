@@ -8,7 +8,7 @@ from benchctl.analysis.results import TrialReport
 from benchctl.analysis.runs.compare import Comparison
 from benchctl.analysis.runs.summary import SummaryRow
 from benchctl.metrics import Direction, title_of
-from benchctl.report.figures.axes import named_axis, title_of_axis
+from benchctl.report.figures.axes import UNSEEN, named_axis, title_of_axis
 from benchctl.report.figures.figure import Axis, HeatCell, Panel, Picture
 from benchctl.report.figures.means import doubts, repeats_note, rows_of, source_of, values_of
 from benchctl.report.figures.parts import left_out, names_of
@@ -88,7 +88,8 @@ def _map(
     there: Mapping[Names, SummaryRow] = {place(row): row for row in rows}
     means = [row.spread.mean for row in rows]
     title = title_of(metric) + (f", {aggregate}" if aggregate else "")
-    scale = Axis(title, metric, min(means), max(means))
+    low, high = min(means), max(means)
+    scale = Axis(title, metric, low, high, log=low > 0 and high >= UNSEEN * low)
     factor, _ = scale_of(metric, max(map(abs, means)))
     down, across = names
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import pairwise
 from operator import attrgetter
 from statistics import median
@@ -60,14 +61,15 @@ def over_time(request: PictureRequest, bulk: Bulk) -> Picture | None:
     trials = request.trials
     metrics = [metric for metric, _ in request.metrics]
     sources = [
-        Source(one.trial.point, way.name, way.direction)
+        (Source(one.trial.point, way.name, way.direction), _first_of(flow, way, metrics))
         for one in trials
         for flow in one.flows
         for way in ways_of(flow, metrics)
     ]
-    sources.sort(key=lambda source: place_of(request.run, source.point))
-    naming = names_of(sources, request.axes)
-    drawn = _Drawn(request, naming, metrics, map(naming.key, sources))
+    sources.sort(key=lambda one: place_of(request.run, one[0].point))
+    naming = names_of((source for source, _ in sources), request.axes)
+    firsts = {naming.key(source): metric for source, metric in sources}
+    drawn = _Drawn(request, naming, metrics, firsts)
     for one in sorted(trials, key=lambda one: one.trial.repeat):
         drawn.add(one, bulk)
     return drawn.figure()
@@ -93,6 +95,14 @@ def ways_of(flow: FlowReport, metrics: Collection[str]) -> list[FlowLine]:
             if hop.figures.keys() & set(metrics)
         ),
     ]
+
+
+def _first_of(flow: FlowReport, way: FlowLine, metrics: Sequence[str]) -> str:
+    """Return the first of some metrics that a line of a flow has."""
+    hops = [hop for number, hop in enumerate(flow.flow.route, 1) if number == way.stream]
+    own = {metric for hop in hops for metric in hop.figures}
+    own |= {metric for direction, metric in flow.figures if direction == way.direction}
+    return next(metric for metric in metrics if metric in own)
 
 
 def read_traces(
@@ -122,17 +132,26 @@ class _Drawn:
 
     def __init__(
         self, request: PictureRequest, naming: Naming, metrics: Sequence[str],
-        keys: Iterable[tuple[str, ...]],
+        keys: Mapping[tuple[str, ...], str],
     ) -> None:  # fmt: skip
+        """``keys`` have the first metric that each has: the probes of a load are not hidden by it.
+
+        A panel has `MOST_LINES` of those of which it is the first.
+        """
         self._request = request
         self._naming = naming
         self._lines: dict[str, list[PictureLine]] = {metric: [] for metric in metrics}
         self._events: dict[str, list[PictureEvent]] = {metric: [] for metric in metrics}
         self._changes: set[tuple[float, str]] = set()
         """When the lab changed, and how."""
-        every = [*dict.fromkeys(keys)]
-        self._numbers = {key: number for number, key in enumerate(every[:MOST_LINES])}
-        self._count = len(every)
+        counts: Counter[str] = Counter()
+        shown = []
+        for key, metric in keys.items():
+            counts[metric] += 1
+            if counts[metric] <= MOST_LINES:
+                shown.append(key)
+        self._numbers = {key: number for number, key in enumerate(shown)}
+        self._count = len(keys)
         self._repeats: dict[tuple[tuple[str, ...], FlowLine], int] = {}
         self._left_repeats: set[int] = set()
         self._banded = False

@@ -320,7 +320,6 @@ def _box(figure: Picture, panel: Panel, box: Box, x: _Place, y: _Place) -> Itera
 
 def _cells(figure: Picture, panel: Panel, x: _Place, y: _Place) -> Iterator[str]:
     heat = panel.heat or Axis("")
-    low, high = heat.low, heat.high
     wide, tall = x(1.0) - x(0.0), abs(y(0.0) - y(1.0))
     for cell in panel.cells:
         at, height = x(cell.column), y(cell.row)
@@ -329,9 +328,9 @@ def _cells(figure: Picture, panel: Panel, x: _Place, y: _Place) -> Iterator[str]
             places = (figure.x, cell.column), (panel.y, cell.row)
             names = (f"{axis.title} {axis.ticks[number].text}" for axis, number in places)
             told = ", ".join([format_value(heat.metric, cell.value), *words[1:]])
-            share = (cell.value - low) / (high - low) if high > low else 0.5
+            share = heat.share(cell.value) if heat.high > heat.low else 0.5
             side = ""
-            if low < 0 < high:  # two colours, each from nothing in the middle
+            if heat.low < 0 < heat.high:  # two colours, each from nothing in the middle
                 side, share = " less" if share < 0.5 else "", abs(2 * share - 1)
             yield _titled(
                 f'<rect class="cell{side}" fill-opacity="{0.08 + 0.6 * share:.2f}"'

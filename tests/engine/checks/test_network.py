@@ -52,6 +52,10 @@ TOOLS = {role: Tool("1") for role in Role}
 
 
 def ports_of(flow, network, taken):
+    return [first for first, _ in pairs_of(flow, network, taken)]
+
+
+def pairs_of(flow, network, taken):
     return asyncio.run(network_module.ports_of(flow, network, taken, LocalSpawner(), {}))
 
 
@@ -65,9 +69,9 @@ def listening(stack, address="127.0.0.1", port=0, kind=socket.SOCK_STREAM):
     return sock.getsockname()[1]
 
 
-def backend_on(port):
+def backend_on(port, **abilities):
     backend = FakeBackend()
-    backend.capabilities = dataclasses.replace(backend.capabilities, default_port=port)
+    backend.capabilities = dataclasses.replace(backend.capabilities, default_port=port, **abilities)
     return backend
 
 
@@ -120,6 +124,29 @@ def test_the_ports_end_at_the_last_that_there_is(monkeypatch):
 
 def test_flows_of_one_trial_get_a_port_each(port):
     assert port not in ports_of(bind_flow(flow(), backend_on(port)), HERE, {port})
+
+
+def test_a_server_on_two_ports_gets_two_that_are_free_and_others_at_each_try(monkeypatch):
+    two = bind_flow(flow(), backend_on(7000, second_port=True))
+    monkeypatch.setattr(ports_module, "_is_free", lambda address, port: port not in (7001, 7005))
+    assert pairs_of(two, HERE, ()) == [(7000, 7002), (7003, 7004), (7006, 7007)]
+    assert pairs_of(two, HERE, (7000,))[0] == (7002, 7003)
+    monkeypatch.setattr(ports_module, "_is_free", lambda address, port: port == 7000)
+    with pytest.raises(MissingError, match="no two free ports"):
+        pairs_of(two, HERE, ())
+
+
+def test_the_second_port_is_the_next_where_no_free_one_is_looked_for():
+    to_peer, to_lab = flow(to="public"), flow(to="h1")
+    assert pairs_of(bind_flow(to_peer, backend_on(7, second_port=True)), HERE, ())[:2] == [
+        (9200, 9201), (9201, 9202),
+    ]  # fmt: skip
+    lab = Host("h1", "10.0.0.1", shares_ports=False, taken_ports=frozenset({5202}))
+    two = bind_flow(to_lab, backend_on(5201, second_port=True))
+    assert pairs_of(two, Network({"h1": lab}), {5203}) == [(5201, 5204)]
+    can = backend_on(65535, second_port=True).capabilities
+    assert (can.port_beside(65535), can.port_beside(None)) == (65534, None)
+    assert backend_on(7).capabilities.port_beside(7) is None
 
 
 @pytest.mark.ipv6

@@ -20,6 +20,7 @@ def failed_flow(protocol, failure, **changes):
         "source": SimpleNamespace(name="paris", reach="paris"),
         "target": SimpleNamespace(name="tokyo", reach="tokyo"),
         "port": 5201,
+        "second_port": None,
         "flow": SimpleNamespace(
             address_at=lambda _: "10.0.2.1", demand=SimpleNamespace(protocol=protocol)
         ),
@@ -38,13 +39,14 @@ def blamed(flow, found, monkeypatch):
     tried = []
 
     async def try_pair(pair, _hosts):
-        tried.append(pair)
-        return found
+        tried.append(pair.first_port)
+        assert pair.last_port == pair.first_port
+        return found.get(pair.first_port, found)
 
     monkeypatch.setattr(diagnosis, "try_pair", try_pair)
     attempt = SimpleNamespace(flows=[flow])
     asyncio.run(diagnosis.diagnose_closed_ports(attempt, None))
-    assert all((pair.first_port, pair.last_port) == (5201, 5201) for pair in tried)
+    assert tried == [5201, 5202][: len(tried)]
     return flow.blamed, len(tried)
 
 
@@ -67,6 +69,15 @@ def test_the_closed_port_is_the_one_that_the_tool_needs(
     assert why.kind is FailureKind.UNREACHABLE
     assert why.message == f"tokyo is not reached from paris at {port}: {NO_ANSWER}"
     assert "hosts.tokyo.ports" in why.hint
+
+
+@pytest.mark.parametrize(("closed", "tries"), [(5201, 1), (5202, 2)])
+def test_of_two_ports_the_one_that_is_closed_is_named(closed, tries, monkeypatch):
+    flow = failed_flow("tcp", STUCK, second_port=5202)
+    found = {5201: {}, 5202: {}, closed: {"tcp": NO_ANSWER}}
+    (why,), tried = blamed(flow, found, monkeypatch)
+    assert f"TCP port {closed}: " in why.message
+    assert tried == tries
 
 
 @pytest.mark.parametrize(

@@ -46,6 +46,8 @@ _PANEL_MORE = 0.62
 # Of a row of a forest plot, and of what is above and below its rows.
 _ROW_INCHES, _AROUND_INCHES = 0.24, 1.4
 _MOST_EDGED = 100
+# The height of an entry of a legend, and of each further line of its name, in sizes of its font.
+_ENTRY_SHARE, _LINE_SHARE = 1.5, 1.35
 # Of a logarithmic axis.
 _FEW_POWERS = 1e3
 
@@ -73,8 +75,24 @@ class _Sheet:
         panels = len(figure.panels)
         rows = max(len(panel.differences) for panel in figure.panels)
         height = max(height, _ROW_INCHES * rows + _AROUND_INCHES * bool(rows))
+        if rows:
+            named = [self._names(panel.y, labels.ROW_WIDTH) for panel in figure.panels]
+            longest = max(width_of(name) for names in named for name in names)
+            width += labels.ROW_LETTER_INCHES * max(0, longest - labels.NAME_WIDTH)
+        if figure.x.even:
+            columns = len(figure.x.ticks)
+            width += labels.grown_inches(columns, labels.MOST_NAMES)
+            height += labels.STEEP_INCHES * (labels.slant(columns) == labels.STEEP_SLANT)
+        if figure.kind in MAPS:
+            rows = max(len(panel.y.ticks) for panel in figure.panels)
+            height += labels.grown_inches(rows, labels.MOST_ROWS)
+        height *= 1 + _PANEL_MORE * (panels - 1)
+        self._legend = [
+            (handle, "\n".join(self._wrapped(name, labels.NAME_WIDTH, 3)))
+            for handle, name in handles_of(figure, self._colour)
+        ]
         self._sheet = matplotlib.figure.Figure(
-            figsize=(width, height * (1 + _PANEL_MORE * (panels - 1))),
+            figsize=(width, max(height, self._legend_inches)),
             layout="constrained",
             dpi=rc["savefig.dpi"],
         )
@@ -267,7 +285,7 @@ class _Sheet:
                 self._text(one.word), (1.02, one.row), xycoords=("axes fraction", "data"),
                 va="center", fontsize="x-small",
             )  # fmt: skip
-        texts = [labels.short(self._text(tick.text)) for tick in panel.y.ticks]
+        texts = self._names(panel.y, labels.ROW_WIDTH)
         axes.set_yticks([tick.value for tick in panel.y.ticks], texts, fontsize="x-small")
         axes.set_ylim(len(texts) - 0.5, -0.5)
         room = (high - low) * 0.03
@@ -276,28 +294,29 @@ class _Sheet:
 
     def _draw_cells(self, axes: Any, panel: Panel, heat: Axis) -> None:
         columns, rows = len(self._figure.x.ticks), len(panel.y.ticks)
-        crowded = max(columns, rows) > labels.MOST_NAMES
+        crowded = columns > labels.MOST_NAMES or rows > labels.MOST_GROWN
         factor = heat.scale[0]
         values = [[math.nan] * columns for _ in range(rows)]
         for cell in panel.cells:
             if cell.value is not None:
                 values[cell.row][cell.column] = cell.value / factor
         both_sides = heat.low < 0 < heat.high
+        colors = self._matplotlib.colors
+        scaled = colors.LogNorm if heat.log else colors.Normalize
         drawn = axes.pcolormesh(
             [column - 0.5 for column in range(columns + 1)],
             [row - 0.5 for row in range(rows + 1)], values,
             edgecolors="white", linewidth=0.0 if crowded else 0.5,
             cmap="PuOr" if both_sides else "cividis",
-            vmin=heat.low / factor, vmax=heat.high / factor,
+            norm=scaled(heat.low / factor, heat.high / factor),
         )  # fmt: skip
         axes.grid(visible=False)
-        span = heat.high - heat.low
         small = columns > 12
         for cell in panel.cells:
             if crowded and cell.value is not None and cell.valid:
                 continue  # its colour says it
-            share = 0.0 if cell.value is None or not span else (cell.value - heat.low) / span
             missing = cell.value is None
+            share = 0.0 if cell.value is None else heat.share(cell.value)
             # The middle is light where there are two sides, the upper end where there is one.
             light = abs(share - 0.5) < 0.35 if both_sides else share > 0.55
             value = "" if crowded else f"{cell.text} "
@@ -307,15 +326,17 @@ class _Sheet:
                 fontsize="xx-small" if small else "small",
                 color="black" if missing or light else "white",
             )  # fmt: skip
-        named = labels.spread_out(panel.y.ticks, labels.MOST_ROWS)
-        axes.set_yticks([tick.value for tick in named],
-                        [labels.short(self._text(tick.text)) for tick in named])  # fmt: skip
+        step = labels.step_of(rows)
+        axes.set_yticks([tick.value for tick in panel.y.ticks[::step]],
+                        self._names(panel.y)[::step])  # fmt: skip
         axes.set_ylabel(self._text(panel.y.label))
         if self._figure.kind is PictureKind.MATRIX:
             axes.invert_yaxis()  # as a table is read
         for spine in axes.spines.values():
             spine.set_visible(False)
         bar = self._sheet.colorbar(drawn, ax=axes)
+        if heat.log:
+            self._name_powers(bar.ax.yaxis, heat)
         bar.set_label(self._text(heat.label))
         bar.outline.set_visible(False)
 
@@ -347,12 +368,13 @@ class _Sheet:
     def _set_ticks(self, axes: Any) -> None:
         """Name the ticks; of those that would touch only the first, and slanted if all are long."""
         x = self._figure.x
-        texts = [labels.short(self._text(tick.text)) for tick in x.ticks]
+        texts = self._names(x)
         longest = max(map(width_of, texts))
         if x.even and longest * len(texts) * labels.LABEL_SHARE > 1:
-            named = labels.spread_out([*zip(x.ticks, texts, strict=True)])
-            axes.set_xticks([tick.value for tick, _ in named], [text for _, text in named],
-                            rotation=35, ha="right", rotation_mode="anchor")  # fmt: skip
+            step = labels.step_of(len(texts))
+            axes.set_xticks([tick.value for tick in x.ticks[::step]], texts[::step],
+                            rotation=labels.slant(len(texts)), ha="right",
+                            rotation_mode="anchor")  # fmt: skip
             return
         low, high = (math.log(v) if x.log else v for v in (x.low, x.high))
         end = -math.inf
@@ -367,14 +389,23 @@ class _Sheet:
         axes.set_xticks(*zip(*shown, strict=True))
         axes.minorticks_off()
 
+    def _names(self, axis: Axis, width: int = labels.NAME_WIDTH) -> list[str]:
+        return labels.short([self._text(tick.text) for tick in axis.ticks], width)
+
     def _write_titles(self) -> None:
         figure = self._figure
         width = labels.TITLE_BESIDE if any(figure.names) else labels.TITLE_WIDTH
         lines = self._wrapped(figure.title, width, labels.TITLE_LINES)
         lines += self._wrapped(figure.about, width, labels.TITLE_LINES)
         self._sheet.suptitle("\n".join(lines))
+        counts = [len(axis.ticks) for axis in (figure.x, *(panel.y for panel in figure.panels))
+                  if axis.even]  # fmt: skip
+        step = labels.step_of(max(counts, default=0))
+        unnamed = [f"of {max(counts)} names, 1 in {step} is written"] if step > 1 else []
         notes = [
-            line for note in figure.notes for line in self._wrapped(note, labels.NOTE_WIDTH, 3)
+            line
+            for note in (*figure.notes, *unnamed)
+            for line in self._wrapped(note, labels.NOTE_WIDTH, 3)
         ]
         if notes:
             self._sheet.supxlabel(
@@ -386,14 +417,21 @@ class _Sheet:
         text = self._text(text)
         return labels.wrapped(text, width, most)
 
+    @property
+    def _legend_inches(self) -> float:
+        """The height that the legend needs."""
+        size = self._matplotlib.rcParams["legend.fontsize"]
+        font = self._matplotlib.font_manager.FontProperties(size=size)
+        points: float = font.get_size_in_points()
+        more = sum(name.count("\n") for _, name in self._legend)
+        return points * (_ENTRY_SHARE * (len(self._legend) + 2) + _LINE_SHARE * more) / 72
+
     def _add_legend(self) -> None:
-        handles = [*handles_of(self._figure, self._colour)]
-        if not handles:
+        if not self._legend:
             return
-        names = ["\n".join(self._wrapped(name, labels.NAME_WIDTH, 3)) for _, name in handles]
         title = "\n".join(self._wrapped(self._figure.series, labels.NAME_WIDTH, 2))
         self._sheet.legend(
-            [handle for handle, _ in handles], names, title=title or None,
+            *zip(*self._legend, strict=True), title=title or None,
             loc="outside right upper", alignment="left",
         )  # fmt: skip
 

@@ -152,14 +152,12 @@ def heat_rows(figure: Picture, panel: Panel, width: int) -> Iterator[Text]:
     """Yield a heat map: a row for each value of the axis that goes down."""
     assert panel.heat is not None
     heat = panel.heat
-    span = heat.high - heat.low
     yield crop([Span(f"{heat.label}: rows {panel.y.title}, columns {figure.x.title}", "strong")],
                width)  # fmt: skip
     texts = {}
     for cell in panel.cells:
-        step = 0
-        if cell.value is not None and span:
-            step = min(HEATS - 1, int((cell.value - heat.low) / span * HEATS))
+        share = 0.0 if cell.value is None else heat.share(cell.value)
+        step = min(HEATS - 1, int(share * HEATS))
         mark = "" if cell.valid else f" {INVALID}"
         text = NOTHING if cell.value is None else f"{STEPS[step]} {cell.text}{mark}"
         role = "dim" if cell.value is None else f"heat-{step}"
