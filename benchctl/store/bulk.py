@@ -1,7 +1,7 @@
-"""Bulk queries for plots: outlines of trials, batches of samples.
+"""Bulk queries: outlines of trials, batches of samples, the figures of months.
 
 `read` makes an object of every row with all its columns. That suits a table, but is too slow for a
-plot of half a million samples.
+plot of half a million samples, or for the figures of a million trials.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from msgspec import Struct
 from benchctl.run.codec import from_json
 from benchctl.run.planned import PlannedFlow
 from benchctl.store.database import connect, damaged, run_gone, store_errors
-from benchctl.store.schema import COUNTED
+from benchctl.store.schema import COUNTED, FAILURES
 
 T = TypeVar("T")
 OF_ATTEMPT = (
@@ -116,6 +116,24 @@ class FlowRow(Struct, frozen=True):
     backend: str
     direction: str
     figures: dict[tuple[str, str], float]
+
+
+class EndedFlow(NamedTuple):
+    """A flow of a trial that ended, by its last attempt, or as planned if there was none.
+
+    ``time`` is the common start of the trial, else its end (Unix). ``why`` says why the trial
+    failed, empty if it did not. ``counts`` is whether the figures of the flow count.
+    """
+
+    point: str
+    time: float | None
+    why: str
+    flow_id: int | None
+    name: str
+    source: str
+    to: str
+    direction: str
+    counts: bool
 
 
 class Happened(NamedTuple):
@@ -226,6 +244,72 @@ class Bulk:
                 if row["counts"] and row["metric"] is not None:
                     flow.figures[row["way"], row["metric"]] = row["value"]
         return list(found.values())
+
+    def planned_ends(self, run_id: int) -> list[tuple[str, str, str, str]]:
+        """Return the point (JSON), name, source and target of each planned flow of a run."""
+        query = "SELECT point, flows FROM trial WHERE run_id = ? ORDER BY position"
+        with store_errors(self._path):
+            rows = self._connection.execute(query, (run_id,)).fetchall()
+        return [
+            (row["point"], flow.name, flow.source, flow.to)
+            for row in rows
+            for flow in self._json(row["flows"], tuple[PlannedFlow, ...])
+        ]
+
+    def ended_flows(self, run_id: int) -> Iterator[EndedFlow]:
+        """Yield the flows of the trials of a run that have ended, in order of execution."""
+        links = self._connection.execute("PRAGMA table_info(trial)")
+        broke = "instr(links, '\"kept\": false')" if "links" in {r["name"] for r in links} else "0"
+        query = (
+            "SELECT trial.id, point, coalesce(trial.started_time, trial.finished_time),"
+            f" CASE WHEN trial.status IN {FAILURES} THEN"
+            " coalesce(nullif(trial.error, ''), nullif(flow.error, ''), trial.status)"
+            f" WHEN {broke} THEN 'the lab did not keep its promises' ELSE '' END,"
+            " flow.id, name, source, target, direction, attempt,"
+            f" flow.status IN {COUNTED} AND NOT {broke},"
+            " CASE WHEN flow.id IS NULL THEN flows END"
+            f" FROM trial LEFT JOIN flow ON trial_id = trial.id WHERE run_id = ?"
+            f" AND trial.status IN ('ok', 'failed', 'timed_out') ORDER BY position, attempt DESC"
+        )
+        cursor = self._connection.cursor()
+        cursor.row_factory = None
+        last = (0, 0)
+        with store_errors(self._path):
+            for trial, point, at, why, flow, *ends, attempt, counts, flows in cursor.execute(
+                query, (run_id,)
+            ):
+                if flow is None:
+                    for one in self._json(flows, tuple[PlannedFlow, ...]):
+                        names = one.name, one.source, one.to, str(one.direction)
+                        yield EndedFlow(point, at, why or "not measured", None, *names, False)
+                    continue
+                if trial != last[0]:
+                    last = trial, attempt
+                if attempt == last[1]:
+                    yield EndedFlow(point, at, why, flow, *ends, bool(counts))
+
+    def has_figure(self, first: int, last: int, metric: str) -> bool:
+        """Return whether any of some flows has a figure of a metric."""
+        query = "SELECT 1 FROM figure WHERE flow_id BETWEEN ? AND ? AND metric = ? LIMIT 1"
+        with store_errors(self._path):
+            found = self._connection.execute(query, (first, last, metric)).fetchone()
+        return found is not None
+
+    def figures_between(
+        self, first: int, last: int, metrics: Collection[str]
+    ) -> Iterator[tuple[int, str, str, float]]:
+        """Yield flow, direction, metric and value of the figures of some flows that can be."""
+        columns = self._connection.execute("PRAGMA table_info(figure)")
+        knows = "broken" in {row["name"] for row in columns}
+        can_be = "AND (broken IS NULL OR rejected IS NOT NULL)" if knows else ""
+        query = (
+            "SELECT flow_id, direction, metric, value FROM figure WHERE flow_id BETWEEN ? AND ?"
+            f" AND metric IN ({','.join('?' * len(metrics))}) {can_be}"
+        )
+        cursor = self._connection.cursor()
+        cursor.row_factory = None
+        with store_errors(self._path):
+            yield from cursor.execute(query, (first, last, *metrics))
 
     def sources(self, trial_id: int, attempt: int | None = None) -> dict[int, SeriesSource]:
         """Return the series of an attempt of a trial, or of its last, by id."""

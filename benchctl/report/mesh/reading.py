@@ -1,0 +1,311 @@
+"""Reads what was measured between hosts: newest days whole, older ones as their figures.
+
+Figures of a day that is past are kept in files, and read from the store again only if one of its
+runs has changed. A day is one of UTC, and has the runs that began on it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from hashlib import sha256
+from typing import Any, NamedTuple, Protocol
+
+import msgspec
+from msgspec import Struct
+
+from benchctl.metrics import STAND_INS, Direction, Vocabulary
+from benchctl.report.mesh.days import Day, figures_of, read_day, write_day
+from benchctl.run.record import Run
+from benchctl.store.bulk import Bulk
+from benchctl.store.read import Reader
+
+DAY_S = 86_400.0
+DETAIL_DAYS = 7
+"""Days, the last one included, of which each figure is shown."""
+VERSION = "1"
+"""Of the files of days, and of what is in them."""
+SERIES = "series.json"
+
+
+class PairFlow(NamedTuple):
+    """A flow between two hosts as planned; ``rest`` is its point without the axes of the pair."""
+
+    profile: str
+    name: str
+    rest: str
+    source: str
+    to: str
+
+
+class Series(NamedTuple):
+    """What one flow measures of one metric: ``flow`` is its number; data go ``direction``."""
+
+    flow: int
+    direction: str
+    metric: str
+
+
+class Value(NamedTuple):
+    """A figure of a trial: when it began (Unix), and the place of its run."""
+
+    time: float
+    value: float
+    run: int
+
+
+class Failure(NamedTuple):
+    """A trial that failed: when, in which run, and why."""
+
+    time: float
+    run: int
+    why: str
+
+
+class Files(Protocol):
+    """Where the files of days are; a name that is not there is None."""
+
+    def read(self, name: str) -> bytes | None: ...
+    def write(self, name: str, content: bytes) -> None: ...
+    def keep_only(self, names: Sequence[str]) -> None: ...
+
+
+class Numbers:
+    """The numbers of flows and series, which stay the same from update to update."""
+
+    def __init__(self, told: bytes | None = None) -> None:
+        self.flows: list[PairFlow] = []
+        self.series: list[Series] = []
+        self._of_flow: dict[PairFlow, int] = {}
+        self._of_series: list[dict[tuple[str, str], int]] = []
+        self._digest = sha256(VERSION.encode())
+        self._digests = [self._digest.hexdigest()]
+        for flow, direction, metric in _decoded(told):
+            self.number_of(self.flow_of(PairFlow(*flow)), direction, metric)
+
+    def flow_of(self, flow: PairFlow) -> int:
+        """Return the number of a flow."""
+        if (number := self._of_flow.get(flow)) is None:
+            number = self._of_flow[flow] = len(self.flows)
+            self.flows.append(flow)
+            self._of_series.append({})
+        return number
+
+    def series_of(self, flow: int) -> dict[tuple[str, str], int]:
+        """Return the numbers of the series of a flow, by direction and metric."""
+        return self._of_series[flow]
+
+    def number_of(self, flow: int, direction: str, metric: str) -> int:
+        """Return the number of a series, which may be new."""
+        own = self._of_series[flow]
+        if (number := own.get((direction, metric))) is None:
+            number = own[direction, metric] = len(self.series)
+            self.series.append(Series(flow, direction, metric))
+            self._digest.update(repr((self.flows[flow], direction, metric)).encode())
+            self._digests.append(self._digest.hexdigest())
+        return number
+
+    def digest(self, count: int) -> str:
+        """Return what the first series are, as a digest; empty if there are fewer."""
+        return self._digests[count] if count < len(self._digests) else ""
+
+    def encoded(self) -> bytes:
+        """Return the file from which these are made again."""
+        told = [(self.flows[flow], way, metric) for flow, way, metric in self.series]
+        return msgspec.json.encode(told)
+
+
+def _decoded(told: bytes | None) -> list[tuple[tuple[str, str, str, str, str], str, str]]:
+    try:
+        kind = list[tuple[tuple[str, str, str, str, str], str, str]]
+        return msgspec.json.decode(told, type=kind) if told else []
+    except msgspec.MsgspecError:
+        return []
+
+
+class History(Struct):
+    """What was measured, oldest first; numbers are those of ``numbers``.
+
+    ``runs`` are those of the newest days, at the places that values and failures name. ``days``
+    are the older ones. ``last`` is the place of the newest run of each profile.
+    """
+
+    numbers: Numbers
+    vocabulary: Vocabulary
+    runs: list[Run]
+    values: dict[int, list[Value]]
+    failures: dict[int, list[Failure]]
+    days: list[Day]
+    last: dict[str, int]
+
+
+def begun(run: Run) -> float:
+    """Return when a run began, else when it was made (Unix)."""
+    return run.started_time or run.created_time
+
+
+def read_history(reader: Reader, run_ids: Sequence[int], files: Files) -> History:
+    """Read some runs. Raises StoreError.
+
+    The files of their past days are read, or written where they are missing or of other runs.
+    """
+    runs = sorted(reader.runs_of(run_ids), key=lambda run: (begun(run), run.id))
+    runs = [one for one in runs if one.settings.search is None]
+    by_day: defaultdict[int, list[Run]] = defaultdict(list)
+    for run in runs:
+        by_day[int(begun(run) // DAY_S)].append(run)
+    numbers = Numbers(files.read(SERIES))
+    first_whole = max(by_day, default=0) - DETAIL_DAYS + 1
+    vocabulary = Vocabulary()
+    for one in {run.settings.metrics: run.vocabulary for run in runs}.values():
+        vocabulary = one | vocabulary
+    history = History(numbers, vocabulary, [], {}, {}, [], {})
+    with closing(Bulk(reader.path)) as bulk:
+        reading = _Reading(bulk, numbers)
+        past = [number for number in sorted(by_day) if number < first_whole]
+        history.days = [*_past_days(reading, by_day, past, files)]
+        for number in sorted(by_day):
+            if number >= first_whole:
+                for run in by_day[number]:
+                    _add(history, reading, run)
+    files.write(SERIES, numbers.encoded())
+    files.keep_only([SERIES, *map(_name, past)])
+    return history
+
+
+def _name(number: int) -> str:
+    return f"{number}.day"
+
+
+def _past_days(
+    reading: _Reading, by_day: Mapping[int, Sequence[Run]], past: Sequence[int], files: Files
+) -> Iterator[Day]:
+    numbers = reading.numbers
+    for number in past:
+        stamp = sha256(
+            repr([(one.name, one.profile, str(one.status), one.finished_time)
+                  for one in by_day[number]]).encode()
+        ).hexdigest()  # fmt: skip
+        day = None
+        if (file := files.read(_name(number))) is not None:
+            count = int.from_bytes(file[:4], "big")
+            day = read_day(number, file[4:], stamp + numbers.digest(count))
+        if day is None:
+            values: defaultdict[int, list[float]] = defaultdict(list)
+            failed: defaultdict[int, int] = defaultdict(int)
+            for run in by_day[number]:
+                flows, failures = reading.flows(run)
+                for series, _, value in reading.figures(run, flows):
+                    values[series].append(value)
+                for flow, _, _ in failures:
+                    failed[flow] += 1
+            count = len(numbers.series)
+            day = Day(number, figures_of(values, count), failed)
+            # What its numbers mean must be known before it is there.
+            files.write(SERIES, numbers.encoded())
+            made_of = stamp + numbers.digest(count)
+            files.write(_name(number), count.to_bytes(4, "big") + write_day(day, made_of))
+        yield day
+
+
+def _add(history: History, reading: _Reading, run: Run) -> None:
+    place = len(history.runs)
+    flows, failures = reading.flows(run)
+    if not flows and not failures:
+        return
+    history.runs.append(run)
+    history.last[run.profile] = place
+    for series, time, value in reading.figures(run, flows):
+        history.values.setdefault(series, []).append(Value(time, value, place))
+    for flow, time, why in failures:
+        history.failures.setdefault(flow, []).append(Failure(time, place, why))
+
+
+class _Reading:
+    """Reads the figures of runs, each under the number of its series."""
+
+    def __init__(self, bulk: Bulk, numbers: Numbers) -> None:
+        self.numbers = numbers
+        self._bulk = bulk
+        # By the plan of the run: its flows, and the axes of pairs of each flow.
+        self._known: dict[str, dict[tuple[str, str, str, str], int]] = {}
+        self._axes: dict[str, dict[str, frozenset[str]]] = {}
+
+    def flows(self, run: Run) -> tuple[dict[int, tuple[int, float]], list[tuple[int, float, str]]]:
+        """Return number and time of each flow that counts, by its id in the store; and failures.
+
+        A failure is the number of the flow, the time and the reason.
+        """
+        plan = f"{run.profile} {run.profile_sha256}"
+        known = self._known.setdefault(plan, {})
+        flows: dict[int, tuple[int, float]] = {}
+        failures = []
+        for point, at, why, flow_id, name, source, to, _, counts in self._bulk.ended_flows(run.id):
+            key = point, name, source, to
+            if (flow := known.get(key)) is None:
+                rest = self._rest(run, plan, point, name)
+                flow = known[key] = self.numbers.flow_of(
+                    PairFlow(run.profile, name, rest, source, to)
+                )
+            time = begun(run) if at is None else at
+            if flow_id is not None and counts:
+                flows[flow_id] = flow, time
+            if why:
+                failures.append((flow, time, why))
+        return flows, failures
+
+    def figures(
+        self, run: Run, flows: Mapping[int, tuple[int, float]]
+    ) -> Iterator[tuple[int, float, float]]:
+        """Yield series, time and value of the figures that some flows of a run have."""
+        if not flows:
+            return
+        first, last, numbers = min(flows), max(flows), self.numbers
+        # What stands in for a metric is left out where that was measured.
+        measured = [name for name in STAND_INS if self._bulk.has_figure(first, last, name)]
+        without = {STAND_INS[name] for name in measured}
+        wanted = [name for name in run.vocabulary.wanted if name not in without]
+        for flow_id, way, metric, value in self._bulk.figures_between(first, last, wanted):
+            if (found := flows.get(flow_id)) is not None:
+                flow, time = found
+                series = numbers.series_of(flow).get((way, metric))
+                if series is None:
+                    series = numbers.number_of(flow, way, metric)
+                yield series, time, value
+
+    def _rest(self, run: Run, plan: str, point: str, name: str) -> str:
+        """Return the point of a flow without the axes whose values are the pairs of hosts."""
+        if plan not in self._axes:
+            ends = self._bulk.planned_ends(run.id)
+            self._axes[plan] = {
+                name: pair_axes([(point, pair) for point, flow, *pair in ends if flow == name])
+                for name in {flow for _, flow, *_ in ends}
+            }
+        of_pair = self._axes[plan].get(name, frozenset())
+        return ", ".join(f"{k}={v}" for k, v in json.loads(point).items() if k not in of_pair)
+
+
+def pair_axes(ends: Sequence[tuple[str, Sequence[str]]]) -> frozenset[str]:
+    """Return the axes whose values and the pairs of hosts stand for each other.
+
+    ``ends`` are the point (JSON) and the pair of each trial of one flow.
+    """
+    pairs: defaultdict[tuple[str, Any], set[tuple[str, ...]]] = defaultdict(set)
+    values: defaultdict[tuple[str, tuple[str, ...]], set[Any]] = defaultdict(set)
+    for point, pair in ends:
+        for axis, value in json.loads(point).items():
+            pairs[axis, value].add(tuple(pair))
+            values[axis, tuple(pair)].add(value)
+    axes = {axis for axis, _ in pairs}
+    many = {axis for (axis, _), found in pairs.items() if len(found) > 1}
+    many |= {axis for (axis, _), found in values.items() if len(found) > 1}
+    return frozenset(axes - many)
+
+
+def pair_of(flow: PairFlow, direction: str) -> tuple[str, str]:
+    """Return from which host to which the data of a series go."""
+    if direction == Direction.RECEIVE:
+        return flow.to, flow.source
+    return flow.source, flow.to
