@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Protocol
 import msgspec
 from msgspec import Struct
 
-from benchctl.metrics import STAND_INS, Direction, Vocabulary
+from benchctl.metrics import STAND_INS, Vocabulary
 from benchctl.report.mesh.days import Day, figures_of, read_day, write_day
 from benchctl.run.record import Run
 from benchctl.store.bulk import Bulk
@@ -128,8 +128,9 @@ def _decoded(told: bytes | None) -> list[tuple[tuple[str, str, str, str, str], s
 class History(Struct):
     """What was measured, oldest first; numbers are those of ``numbers``.
 
-    ``runs`` are those of the newest days, at the places that values and failures name. ``days``
-    are the older ones. ``last`` is the place of the newest run of each profile.
+    ``runs`` are those of the newest days, at the places that values and failures name; these begin
+    with ``first_day``. ``days`` are the older ones. ``last`` is the place of the newest run of each
+    profile. ``at`` has the flows by profile, name and point.
     """
 
     numbers: Numbers
@@ -139,6 +140,8 @@ class History(Struct):
     failures: dict[int, list[Failure]]
     days: list[Day]
     last: dict[str, int]
+    first_day: int
+    at: dict[tuple[str, str, str], int]
 
 
 def begun(run: Run) -> float:
@@ -161,15 +164,16 @@ def read_history(reader: Reader, run_ids: Sequence[int], files: Files) -> Histor
     vocabulary = Vocabulary()
     for one in {run.settings.metrics: run.vocabulary for run in runs}.values():
         vocabulary = one | vocabulary
-    history = History(numbers, vocabulary, [], {}, {}, [], {})
+    history = History(numbers, vocabulary, [], {}, {}, [], {}, first_whole, {})
     with closing(Bulk(reader.path)) as bulk:
-        reading = _Reading(bulk, numbers)
+        reading = Reading(bulk, numbers)
         past = [number for number in sorted(by_day) if number < first_whole]
         history.days = [*_past_days(reading, by_day, past, files)]
         for number in sorted(by_day):
             if number >= first_whole:
                 for run in by_day[number]:
                     _add(history, reading, run)
+        history.at = reading.points
     files.write(SERIES, numbers.encoded())
     files.keep_only([SERIES, *map(_name, past)])
     return history
@@ -180,7 +184,7 @@ def _name(number: int) -> str:
 
 
 def _past_days(
-    reading: _Reading, by_day: Mapping[int, Sequence[Run]], past: Sequence[int], files: Files
+    reading: Reading, by_day: Mapping[int, Sequence[Run]], past: Sequence[int], files: Files
 ) -> Iterator[Day]:
     numbers = reading.numbers
     for number in past:
@@ -210,7 +214,7 @@ def _past_days(
         yield day
 
 
-def _add(history: History, reading: _Reading, run: Run) -> None:
+def _add(history: History, reading: Reading, run: Run) -> None:
     place = len(history.runs)
     flows, failures = reading.flows(run)
     if not flows and not failures:
@@ -223,7 +227,7 @@ def _add(history: History, reading: _Reading, run: Run) -> None:
         history.failures.setdefault(flow, []).append(Failure(time, place, why))
 
 
-class _Reading:
+class Reading:
     """Reads the figures of runs, each under the number of its series."""
 
     def __init__(self, bulk: Bulk, numbers: Numbers) -> None:
@@ -232,6 +236,7 @@ class _Reading:
         # By the plan of the run: its flows, and the axes of pairs of each flow.
         self._known: dict[str, dict[tuple[str, str, str, str], int]] = {}
         self._axes: dict[str, dict[str, frozenset[str]]] = {}
+        self.points: dict[tuple[str, str, str], int] = {}
 
     def flows(self, run: Run) -> tuple[dict[int, tuple[int, float]], list[tuple[int, float, str]]]:
         """Return number and time of each flow that counts, by its id in the store; and failures.
@@ -245,10 +250,13 @@ class _Reading:
         for point, at, why, flow_id, name, source, to, _, counts in self._bulk.ended_flows(run.id):
             key = point, name, source, to
             if (flow := known.get(key)) is None:
-                rest = self._rest(run, plan, point, name)
+                values = json.loads(point)
+                of_pair = self._pair_axes(run, plan).get(name, frozenset())
+                rest = ", ".join(f"{k}={v}" for k, v in values.items() if k not in of_pair)
                 flow = known[key] = self.numbers.flow_of(
                     PairFlow(run.profile, name, rest, source, to)
                 )
+                self.points[run.profile, name, point_text(values)] = flow
             time = begun(run) if at is None else at
             if flow_id is not None and counts:
                 flows[flow_id] = flow, time
@@ -275,16 +283,20 @@ class _Reading:
                     series = numbers.number_of(flow, way, metric)
                 yield series, time, value
 
-    def _rest(self, run: Run, plan: str, point: str, name: str) -> str:
-        """Return the point of a flow without the axes whose values are the pairs of hosts."""
+    def _pair_axes(self, run: Run, plan: str) -> dict[str, frozenset[str]]:
+        """Return the axes whose values are the pairs of hosts, by the names of flows."""
         if plan not in self._axes:
             ends = self._bulk.planned_ends(run.id)
             self._axes[plan] = {
                 name: pair_axes([(point, pair) for point, flow, *pair in ends if flow == name])
                 for name in {flow for _, flow, *_ in ends}
             }
-        of_pair = self._axes[plan].get(name, frozenset())
-        return ", ".join(f"{k}={v}" for k, v in json.loads(point).items() if k not in of_pair)
+        return self._axes[plan]
+
+
+def point_text(point: Mapping[str, Any]) -> str:
+    """Return a point as a text that is the same for the same point."""
+    return repr(sorted((axis, str(value)) for axis, value in point.items()))
 
 
 def pair_axes(ends: Sequence[tuple[str, Sequence[str]]]) -> frozenset[str]:
@@ -302,10 +314,3 @@ def pair_axes(ends: Sequence[tuple[str, Sequence[str]]]) -> frozenset[str]:
     many = {axis for (axis, _), found in pairs.items() if len(found) > 1}
     many |= {axis for (axis, _), found in values.items() if len(found) > 1}
     return frozenset(axes - many)
-
-
-def pair_of(flow: PairFlow, direction: str) -> tuple[str, str]:
-    """Return from which host to which the data of a series go."""
-    if direction == Direction.RECEIVE:
-        return flow.to, flow.source
-    return flow.source, flow.to
