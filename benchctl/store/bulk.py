@@ -132,7 +132,6 @@ class EndedFlow(NamedTuple):
     name: str
     source: str
     to: str
-    direction: str
     counts: bool
 
 
@@ -265,7 +264,7 @@ class Bulk:
             f" CASE WHEN trial.status IN {FAILURES} THEN"
             " coalesce(nullif(trial.error, ''), nullif(flow.error, ''), trial.status)"
             f" WHEN {broke} THEN 'the lab did not keep its promises' ELSE '' END,"
-            " flow.id, name, source, target, direction, attempt,"
+            " flow.id, name, source, target, attempt,"
             f" flow.status IN {COUNTED} AND NOT {broke},"
             " CASE WHEN flow.id IS NULL THEN flows END"
             f" FROM trial LEFT JOIN flow ON trial_id = trial.id WHERE run_id = ?"
@@ -275,18 +274,17 @@ class Bulk:
         cursor.row_factory = None
         last = (0, 0)
         with store_errors(self._path):
-            for trial, point, at, why, flow, *ends, attempt, counts, flows in cursor.execute(
-                query, (run_id,)
-            ):
+            for row in cursor.execute(query, (run_id,)):
+                trial, point, at, why, flow, name, source, to, attempt, counts, flows = row
                 if flow is None:
                     for one in self._json(flows, tuple[PlannedFlow, ...]):
-                        names = one.name, one.source, one.to, str(one.direction)
-                        yield EndedFlow(point, at, why or "not measured", None, *names, False)
+                        why = why or "not measured"
+                        yield EndedFlow(point, at, why, None, one.name, one.source, one.to, False)
                     continue
                 if trial != last[0]:
                     last = trial, attempt
                 if attempt == last[1]:
-                    yield EndedFlow(point, at, why, flow, *ends, bool(counts))
+                    yield EndedFlow(point, at, why, flow, name, source, to, bool(counts))
 
     def has_figure(self, first: int, last: int, metric: str) -> bool:
         """Return whether any of some flows has a figure of a metric."""

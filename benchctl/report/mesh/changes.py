@@ -1,4 +1,4 @@
-"""Changes of level in the history of a mesh: as a schedule's log has them, else as `trend` finds."""
+"""Changes of level in a mesh: as the log of a schedule has them, else as `trend` finds them."""
 
 from __future__ import annotations
 

@@ -1,10 +1,11 @@
-"""What the pages of a mesh show: matrices of the newest figures, and the history of each pair. Pure.
+"""What is known of a mesh: the newest figures, how good they are, the history of each pair. Pure.
 
 All text is as it came: the templates escape it.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from array import array
 from collections import defaultdict
@@ -15,7 +16,7 @@ from statistics import fmean
 from typing import NamedTuple
 
 from benchctl.analysis.runs.outcomes import Outcome
-from benchctl.metrics import Direction, title_of
+from benchctl.metrics import Direction
 from benchctl.report.mesh.changes import Change
 from benchctl.report.mesh.days import DayFigures
 from benchctl.report.mesh.judging import (
@@ -100,7 +101,7 @@ class Mesh:
         if number in self.history.values:
             return True
         return any(
-            number < len(day.figures.medians) and day.figures.medians[number] == day.figures.medians[number]
+            number < len(day.figures.medians) and not math.isnan(day.figures.medians[number])
             for day in self.history.days
         )
 
@@ -125,9 +126,7 @@ class Mesh:
     def named(self, variant: Variant) -> str:
         """Return what distinguishes a variant from the others; empty if there is one only."""
         parts = [
-            part
-            for part, varies in zip(variant, self._varying, strict=True)
-            if varies and part
+            part for part, varies in zip(variant, self._varying, strict=True) if varies and part
         ]
         return ", ".join(parts)
 
@@ -205,6 +204,15 @@ class Mesh:
         if baseline is not None and series in baseline.values:
             return baseline.name, baseline.values[series]
         return "what is usual", usual([one.value for one in values if one.run != last])
+
+    def held_against(self, series: int) -> str:
+        """Return what the newest figure of a series is held against."""
+        if self._expected.get(series):
+            return "the expectations of the profile"
+        baseline = self._baselines.get(self.flow_of(series).profile)
+        if baseline is not None and series in baseline.values:
+            return baseline.name
+        return "what is usual, the median of the newest days"
 
     def failures(self, pair: Pair) -> list[tuple[PairFlow, Failure]]:
         """Return the failed trials of the newest days between two hosts, the newest first."""

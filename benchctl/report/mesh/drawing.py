@@ -7,7 +7,7 @@ of values: they are whole dots, each written as the step from the one before.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from html import escape
 from operator import sub
 from typing import NamedTuple
@@ -58,9 +58,10 @@ def extent_of(lines: Iterable[HistoryLine]) -> tuple[float, float] | None:
     """Return the least and the greatest value of lines; None without any."""
     ends: list[float] = []
     for line in lines:
-        for some, of in ((line.days.p5, min), (line.days.p95, max)) if line.days else ():
+        for column, of in ((line.days.p5, min), (line.days.p95, max)) if line.days else ():
+            some: Sequence[float] = column
             if math.isnan(sum(some)):
-                some = [one for one in some if one == one]
+                some = [one for one in some if not math.isnan(one)]
             if some:
                 ends.append(of(some))
         ends += line.values
@@ -178,22 +179,24 @@ def _mean(values: Sequence[float]) -> float:
     return sum(values) / len(values)
 
 
-def _merged(values: Sequence[float], step: int, fold: object) -> Sequence[float]:
+def _merged(
+    values: Sequence[float], step: int, fold: Callable[[Sequence[float]], float]
+) -> Sequence[float]:
     """Return a value for each ``step`` of them; NaN where there is none."""
     if step == 1:
         return values
     whole = [values[at : at + step] for at in range(0, len(values), step)]
     if not math.isnan(sum(values)):
-        return [*map(fold, whole)]  # type: ignore[arg-type]
-    known = ([one for one in some if one == one] for some in whole)
-    return [fold(some) if some else math.nan for some in known]  # type: ignore[operator]
+        return [*map(fold, whole)]
+    known = ([one for one in some if not math.isnan(one)] for some in whole)
+    return [fold(some) if some else math.nan for some in known]
 
 
 def _pieces(values: Sequence[float]) -> Iterator[slice]:
     """Yield the runs of values between gaps."""
     begin = None
     for place, value in enumerate(values):
-        if value != value:
+        if math.isnan(value):
             if begin is not None:
                 yield slice(begin, place)
             begin = None

@@ -50,7 +50,7 @@ MEANINGS: Mapping[State, str] = {
     State.DIFFERENT: f"other by {format_ratio(NEAR)} or more, where neither way is better",
     State.BETTER: f"better by {format_ratio(NEAR)} or more",
     State.MUCH_BETTER: f"better by {format_ratio(FAR)} or more",
-    State.FINE: "as expected",
+    State.FINE: "as it should be",
     State.OLD: "not in the newest run",
 }
 """In words, the worst first."""
@@ -73,7 +73,9 @@ class Reference(Struct, frozen=True):
     values: Mapping[Any, float]
 
 
-def against(metric: str, better: str, value: float, reference: float, name: str) -> tuple[State, str]:
+def against(
+    metric: str, better: str, value: float, reference: float, name: str
+) -> tuple[State, str]:
     """Return how a figure is beside a reference, and in words.
 
     ``better`` is as in `benchctl.api.Metric`.

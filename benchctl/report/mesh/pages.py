@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
+from functools import cache
+from html import escape
 from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
@@ -22,7 +23,7 @@ from benchctl.report.mesh.reading import DETAIL_DAYS, begun
 from benchctl.report.page.html import require_jinja
 from benchctl.report.trend import signed_ratio
 from benchctl.run.record import Run
-from benchctl.units import format_count, format_time, format_value, timestamp
+from benchctl.units import format_count, format_time, format_value, scale_of, timestamp
 from benchctl.visible import visible, visible_lines
 
 _HERE = Path(__file__).parent
@@ -139,6 +140,7 @@ class Pages:
             ],
             more=max(0, len(self._matrices) - MOST_MATRICES),
             columns=[self._host(host) for host in columns], rows=grid, values=values,
+            held=[*dict.fromkeys(mesh.held_against(one) for one in series)],
             counts=[(state, counts[state]) for state in MEANINGS if counts[state]],
             attention=[*self._attention(series, metric)],
             told=[(format_time(one.time), self._run_link(one.run, ""), one.text)
@@ -185,7 +187,9 @@ class Pages:
         """Yield the figures that somebody should look at, the worst first."""
         mesh = self._mesh
         worst = [
-            one for one in series if WORST_FIRST[mesh.judged(one).state] <= WORST_FIRST[State.DIFFERENT]
+            one
+            for one in series
+            if WORST_FIRST[mesh.judged(one).state] <= WORST_FIRST[State.DIFFERENT]
         ]
         worst.sort(key=lambda one: (WORST_FIRST[mesh.judged(one).state], mesh.pair(one)))
         for one in worst[:MOST_ATTENTION]:
@@ -194,7 +198,12 @@ class Pages:
             link = Link(pair_path(pair), f"{visible(pair[0])} → {visible(pair[1])}")
             yield link, judged.state, said, judged.why
         if len(worst) > MOST_ATTENTION:
-            yield Link("", format_count(len(worst) - MOST_ATTENTION, "more")[:-1]), State.NONE, "", ""
+            yield (
+                Link("", format_count(len(worst) - MOST_ATTENTION, "more")[:-1]),
+                State.NONE,
+                "",
+                "",
+            )
 
     def _reasons(self) -> Iterator[tuple[str, int, list[Link]]]:
         """Yield why trials of the newest runs failed, how many, and of which pairs, as links."""
@@ -236,10 +245,11 @@ class Pages:
                 sections.append(self._section(metric, own, (first, second)))
                 heads += [self._column(metric, one, (first, second)) for one in own]
                 columns += own
+        heads, rows = self._table(columns, heads)
         text = self._render(
             "pair.html", "../",
             title=f"{visible(first)} ⇄ {visible(second)}", ends=(visible(first), visible(second)),
-            site=self._title, sections=sections, heads=heads, rows=[*self._rows(columns)],
+            site=self._title, sections=sections, heads=heads, rows=rows,
             failures=[
                 (format_time(one.time), f"{visible(flow.source)} → {visible(flow.to)}", one.why,
                  self._run_link(mesh.history.runs[one.run].name, "../"))
@@ -282,7 +292,9 @@ class Pages:
             "title": title,
             "drawing": drawing,
             "legend": [(n, self._way(one, ends)) for n, one in enumerate(own[:MOST_LINES])],
-            "now": [(self._way(one, ends), mesh.judged(one), self._said(metric, one)) for one in own],
+            "now": [
+                (self._way(one, ends), mesh.judged(one), self._said(metric, one)) for one in own
+            ],
             "step": self._step if mesh.past else 0,
             "changes": [
                 (n, self._way(one.series, ends), _in_words(metric, one), format_time(one.since),
@@ -310,8 +322,12 @@ class Pages:
             yield from (one.time for one in mesh.history.failures.get(flow, ()))
             yield from mesh.failed_days.get(flow, ())
 
-    def _rows(self, columns: Sequence[int]) -> Iterator[tuple[str, Link, list[str]]]:
-        """Yield the newest runs, the newest first: when, which, and a text for each series."""
+    def _table(self, columns: Sequence[int], heads: Sequence[str]) -> tuple[list[str], str]:
+        """Return the headings of the newest values, and their rows as HTML, the newest first.
+
+        Of a year's pages this is the larger part: end tags are left out where HTML has them
+        optional (13.1.2.4).
+        """
         mesh = self._mesh
         by_run: dict[int, dict[int, list[float]]] = {}
         times: dict[int, float] = {}
@@ -319,14 +335,25 @@ class Pages:
             for time, value, run in mesh.history.values.get(series, ()):
                 by_run.setdefault(run, {}).setdefault(series, []).append(value)
                 times.setdefault(run, time)
-        metrics = [mesh.numbers.series[series].metric for series in columns]
+        scales = []
+        for series in columns:
+            metric = mesh.numbers.series[series].metric
+            most = max((abs(one.value) for one in mesh.history.values.get(series, ())), default=0.0)
+            scales.append(scale_of(metric, most))
+        lines = []
         for run in sorted(by_run, reverse=True)[:MOST_ROWS]:
             own = by_run[run]
-            cells = [
-                format_value(metric, fmean(own[series])) if series in own else ""
-                for metric, series in zip(metrics, columns, strict=True)
-            ]
-            yield format_time(times[run]), self._run_link(mesh.history.runs[run].name, "../"), cells
+            cells = "".join(
+                f"<td>{fmean(own[series]) / factor:.4g}" if series in own else "<td>"
+                for series, (factor, _) in zip(columns, scales, strict=True)
+            )
+            name, when = mesh.history.runs[run].name, format_time(times[run])
+            link = f"../{run_path(name)}" if name in self._runs else ""
+            head = f'<a href="{escape(link)}">{when}</a>' if link else when
+            lines.append(f"<tr><td>{head}{cells}\n")
+        units = [unit for _, unit in scales]
+        return [f"{head} ({unit})" if unit else head
+                for head, unit in zip(heads, units, strict=True)], "".join(lines)  # fmt: skip
 
     # --- runs -----------------------------------------------------------------------------
 
@@ -382,7 +409,7 @@ def _in_words(metric: str, change: Change) -> str:
     return f"{change.verdict}: {before} to {after}{share}"
 
 
-@lru_cache(maxsize=None)
+@cache
 def _pair_file(first: str, second: str) -> str:
     return f"pairs/{file_of(first, second)}.html"
 

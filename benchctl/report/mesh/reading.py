@@ -206,11 +206,14 @@ def _past_days(
                 for flow, _, _ in failures:
                     failed[flow] += 1
             count = len(numbers.series)
-            day = Day(number, figures_of(values, count), failed)
+            made_of = stamp + numbers.digest(count)
+            file = write_day(Day(number, figures_of(values, count), failed), made_of)
             # What its numbers mean must be known before it is there.
             files.write(SERIES, numbers.encoded())
-            made_of = stamp + numbers.digest(count)
-            files.write(_name(number), count.to_bytes(4, "big") + write_day(day, made_of))
+            files.write(_name(number), count.to_bytes(4, "big") + file)
+            # As it is read later: an update must not change what it did not measure.
+            day = read_day(number, file, made_of)
+            assert day is not None
         yield day
 
 
@@ -247,7 +250,7 @@ class Reading:
         known = self._known.setdefault(plan, {})
         flows: dict[int, tuple[int, float]] = {}
         failures = []
-        for point, at, why, flow_id, name, source, to, _, counts in self._bulk.ended_flows(run.id):
+        for point, at, why, flow_id, name, source, to, counts in self._bulk.ended_flows(run.id):
             key = point, name, source, to
             if (flow := known.get(key)) is None:
                 values = json.loads(point)

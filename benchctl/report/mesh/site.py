@@ -145,8 +145,8 @@ def write_site(
     reported = history.runs[-MOST_REPORTS:]
     names = frozenset(run.name for run in reported)
     pages = Pages(mesh, told, " / ".join(titles), made=now, runs=names)
-    for name, text in _shared():
-        site.put(name, text)
+    for name, content in _shared():
+        site.put(name, content)
     _write_reports(reader, history, reported, pages, site)
     for name, text in pages.all():
         site.put(name, text.encode("utf-8", "surrogateescape"))
