@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from hashlib import sha256
+from struct import Struct as Packing
 from typing import Any, NamedTuple, Protocol
 
 import msgspec
@@ -28,6 +29,7 @@ DETAIL_DAYS = 7
 VERSION = "1"
 """Of the files of days, and of what is in them."""
 SERIES = "series.json"
+_COUNTS = Packing(">II")
 
 
 class PairFlow(NamedTuple):
@@ -75,18 +77,19 @@ class Files(Protocol):
 class Numbers:
     """The numbers of flows and series, which stay the same from update to update."""
 
-    def __init__(self, told: bytes | None = None) -> None:
+    def __init__(self, file: bytes | None = None) -> None:
         self.flows: list[PairFlow] = []
         self.series: list[Series] = []
         self._of_flow: dict[PairFlow, int] = {}
         self._of_series: list[dict[tuple[str, str], int]] = []
-        self._digest = sha256(VERSION.encode())
-        self._digests = [self._digest.hexdigest()]
-        for flow, direction, metric in _decoded(told):
-            self.number_of(self.flow_of(PairFlow(*flow)), direction, metric)
+        flows, series = _decoded(file)
+        for flow in flows:
+            self.flow_of(flow)
+        for one in series:
+            self.number_of(*one)
 
     def flow_of(self, flow: PairFlow) -> int:
-        """Return the number of a flow."""
+        """Return the number of a flow, which may be new."""
         if (number := self._of_flow.get(flow)) is None:
             number = self._of_flow[flow] = len(self.flows)
             self.flows.append(flow)
@@ -103,26 +106,46 @@ class Numbers:
         if (number := own.get((direction, metric))) is None:
             number = own[direction, metric] = len(self.series)
             self.series.append(Series(flow, direction, metric))
-            self._digest.update(repr((self.flows[flow], direction, metric)).encode())
-            self._digests.append(self._digest.hexdigest())
         return number
 
-    def digest(self, count: int) -> str:
-        """Return what the first series are, as a digest; empty if there are fewer."""
-        return self._digests[count] if count < len(self._digests) else ""
+    @property
+    def counts(self) -> tuple[int, int]:
+        """The numbers of flows and series."""
+        return len(self.flows), len(self.series)
 
     def encoded(self) -> bytes:
         """Return the file from which these are made again."""
-        told = [(self.flows[flow], way, metric) for flow, way, metric in self.series]
-        return msgspec.json.encode(told)
+        return msgspec.json.encode((self.flows, self.series))
 
 
-def _decoded(told: bytes | None) -> list[tuple[tuple[str, str, str, str, str], str, str]]:
+_NUMBERS = tuple[list[PairFlow], list[Series]]
+
+
+def _decoded(file: bytes | None) -> tuple[list[PairFlow], list[Series]]:
     try:
-        kind = list[tuple[tuple[str, str, str, str, str], str, str]]
-        return msgspec.json.decode(told, type=kind) if told else []
+        flows, series = msgspec.json.decode(file, type=_NUMBERS) if file else ([], [])
     except msgspec.MsgspecError:
-        return []
+        return [], []
+    return (flows, series) if all(0 <= one.flow < len(flows) for one in series) else ([], [])
+
+
+class _Stamps:
+    """What the first flows and series are, as digests: numbers mean nothing without them."""
+
+    def __init__(self, numbers: Numbers) -> None:
+        self._numbers = numbers
+        self._known: dict[tuple[int, int], str] = {}
+
+    def of(self, counts: tuple[int, int]) -> str:
+        """Return the digest of so many; empty if there are fewer."""
+        flows, series = counts
+        there = self._numbers.counts
+        if flows > there[0] or series > there[1]:
+            return ""
+        if counts not in self._known:
+            told = (self._numbers.flows[:flows], self._numbers.series[:series])
+            self._known[counts] = sha256(msgspec.json.encode(told)).hexdigest()
+        return self._known[counts]
 
 
 class History(Struct):
@@ -186,16 +209,16 @@ def _name(number: int) -> str:
 def _past_days(
     reading: Reading, by_day: Mapping[int, Sequence[Run]], past: Sequence[int], files: Files
 ) -> Iterator[Day]:
-    numbers = reading.numbers
+    numbers, written = reading.numbers, None
+    stamps = _Stamps(numbers)
     for number in past:
-        stamp = sha256(
-            repr([(one.name, one.profile, str(one.status), one.finished_time)
-                  for one in by_day[number]]).encode()
-        ).hexdigest()  # fmt: skip
+        runs = [(one.name, one.profile, str(one.status), one.finished_time)
+                for one in by_day[number]]  # fmt: skip
+        stamp = sha256(repr((VERSION, runs)).encode()).hexdigest()
         day = None
-        if (file := files.read(_name(number))) is not None:
-            count = int.from_bytes(file[:4], "big")
-            day = read_day(number, file[4:], stamp + numbers.digest(count))
+        if (file := files.read(_name(number))) is not None and len(file) > _COUNTS.size:
+            counts = _COUNTS.unpack_from(file)
+            day = read_day(number, file[_COUNTS.size :], stamp + stamps.of(counts))
         if day is None:
             values: defaultdict[int, list[float]] = defaultdict(list)
             failed: defaultdict[int, int] = defaultdict(int)
@@ -205,12 +228,14 @@ def _past_days(
                     values[series].append(value)
                 for flow, _, _ in failures:
                     failed[flow] += 1
-            count = len(numbers.series)
-            made_of = stamp + numbers.digest(count)
-            file = write_day(Day(number, figures_of(values, count), failed), made_of)
+            counts = numbers.counts
+            made_of = stamp + stamps.of(counts)
+            file = write_day(Day(number, figures_of(values, counts[1]), failed), made_of)
             # What its numbers mean must be known before it is there.
-            files.write(SERIES, numbers.encoded())
-            files.write(_name(number), count.to_bytes(4, "big") + file)
+            if counts != written:
+                files.write(SERIES, numbers.encoded())
+                written = counts
+            files.write(_name(number), _COUNTS.pack(*counts) + file)
             # As it is read later: an update must not change what it did not measure.
             day = read_day(number, file, made_of)
             assert day is not None
