@@ -20,6 +20,7 @@ from benchctl.metrics import Direction
 from benchctl.report.mesh.changes import Change
 from benchctl.report.mesh.days import DayFigures
 from benchctl.report.mesh.judging import (
+    USUAL,
     Judged,
     Reference,
     State,
@@ -27,7 +28,7 @@ from benchctl.report.mesh.judging import (
     expected,
     usual,
 )
-from benchctl.report.mesh.reading import DAY_S, Failure, History, PairFlow, Value, point_text
+from benchctl.report.mesh.reading import DAY_S, Failure, History, PairFlow, point_text
 from benchctl.run.condition import parse_figure
 from benchctl.visible import visible
 
@@ -50,7 +51,7 @@ class Mesh:
     """A history with all that is known of it, ready to be shown.
 
     ``changes`` are those of its series. ``outcomes`` are the expectations of each profile's newest
-    run; ``baselines`` the figures of each profile's baseline.
+    run; ``baselines`` the figures of baselines, by series.
     """
 
     def __init__(
@@ -58,7 +59,7 @@ class Mesh:
         history: History,
         changes: Sequence[Change],
         outcomes: Mapping[str, Sequence[Outcome]],
-        baselines: Mapping[str, Reference],
+        baselines: Mapping[int, Reference],
     ) -> None:
         self.history = history
         self.numbers = history.numbers
@@ -189,30 +190,23 @@ class Mesh:
         time = newest[-1].time
         found = expected(self._expected.get(series, ()))
         if found is None:
-            name, reference = self._reference(series, flow, values, last)
+            reference = self._baselines.get(series)
+            if reference is None:
+                reference = usual([one.value for one in values if one.run != last])
             if reference is None:
                 return Judged(State.FINE, value, time, "nothing to hold it against yet")
             metric = self.numbers.series[series].metric
             better = self.history.vocabulary.describe(metric).better
-            found = against(metric, better, value, reference, name)
+            found = against(metric, better, value, reference)
         return Judged(found[0], value, time, found[1])
-
-    def _reference(
-        self, series: int, flow: PairFlow, values: Sequence[Value], last: int | None
-    ) -> tuple[str, float | None]:
-        baseline = self._baselines.get(flow.profile)
-        if baseline is not None and series in baseline.values:
-            return baseline.name, baseline.values[series]
-        return "what is usual", usual([one.value for one in values if one.run != last])
 
     def held_against(self, series: int) -> str:
         """Return what the newest figure of a series is held against."""
         if self._expected.get(series):
             return "the expectations of the profile"
-        baseline = self._baselines.get(self.flow_of(series).profile)
-        if baseline is not None and series in baseline.values:
-            return baseline.name
-        return "what is usual, the median of the newest days"
+        if series in self._baselines:
+            return self._baselines[series].name
+        return f"{USUAL}, the median of the newest days"
 
     def failures(self, pair: Pair) -> list[tuple[PairFlow, Failure]]:
         """Return the failed trials of the newest days between two hosts, the newest first."""

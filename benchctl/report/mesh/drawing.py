@@ -162,6 +162,10 @@ def _days(figures: DayFigures, low: float, factor: float, step: int) -> Iterator
     for piece in pieces:
         ys, lows, highs = ([int(top - one * factor) for one in column[piece]] for column in columns)
         x = piece.start * step + middle
+        if len(ys) == 1:  # a short line, which is seen
+            line.append(f"M{x - 0.3:g} {ys[0]}h.6")
+            band.append(f"M{x - 0.3:g} {highs[0]}h.6V{lows[0]}h-.6z")
+            continue
         line.append(f"M{x:g} {ys[0]}l{_joined(right, ys)}")
         lows.reverse()
         band.append(f"M{x:g} {highs[0]}l{_joined(right, highs)}V{lows[0]}l{_joined(left, lows)}z")
@@ -171,8 +175,7 @@ def _days(figures: DayFigures, low: float, factor: float, step: int) -> Iterator
 
 
 def _joined(steps: _Steps, ys: Sequence[int]) -> str:
-    # A single day is a short line, which is seen.
-    return " ".join(map(steps.__getitem__, map(sub, ys[1:], ys))) or "0.6 0"
+    return " ".join(map(steps.__getitem__, map(sub, ys[1:], ys)))
 
 
 def _mean(values: Sequence[float]) -> float:

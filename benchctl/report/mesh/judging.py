@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
-from statistics import median
-from typing import Any
+from typing import NamedTuple
 
 from msgspec import Struct
 
 from benchctl.analysis.runs.outcomes import Answer, Outcome
+from benchctl.analysis.statistics import quantile
 from benchctl.run.planned import Severity
 from benchctl.units import format_ratio, format_value
 
@@ -20,6 +21,9 @@ Paths that are busier by day vary by the first; the second is a drop that people
 """
 LEAST_USUAL = 4
 """Earlier figures that show what is usual: those of a day, at a run each six hours."""
+USUAL = "its usual level"
+"""The name of the median of the newest days; what lies between their 5th and 95th percentile is
+alike: single trials are disturbed."""
 
 
 class State(StrEnum):
@@ -66,33 +70,31 @@ class Judged(Struct, frozen=True):
     why: str = ""
 
 
-class Reference(Struct, frozen=True):
-    """What figures are held against: a name, and the value of each series that has one."""
+class Reference(NamedTuple):
+    """What a figure is held against, in words: its value, and the range in which all is alike."""
 
     name: str
-    values: Mapping[Any, float]
+    value: float
+    low: float
+    high: float
 
 
-def against(
-    metric: str, better: str, value: float, reference: float, name: str
-) -> tuple[State, str]:
+def against(metric: str, better: str, value: float, reference: Reference) -> tuple[State, str]:
     """Return how a figure is beside a reference, and in words.
 
     ``better`` is as in `benchctl.api.Metric`.
     """
-    if reference:
-        share = (value - reference) / abs(reference)
-        told = f"{abs(share):.0%} {'above' if share > 0 else 'below'} {name}"
-    else:
-        # No share of nothing: any of it is a difference, and nobody knows how large.
-        share = (value > 0) * NEAR - (value < 0) * NEAR
-        told = f"{name} is {format_value(metric, 0.0)}"
-    if abs(share) < NEAR:
-        return State.FINE, f"like {name}, {format_value(metric, reference)}"
-    told += f", {format_value(metric, reference)}" if reference else ""
+    known = f"{reference.name} ({format_value(metric, reference.value)})"
+    apart = value - reference.value
+    # No share of nothing: any of it is a difference, and nobody knows how large.
+    share = apart / abs(reference.value) if reference.value else math.copysign(NEAR, apart)
+    if abs(share) < NEAR or reference.low <= value <= reference.high:
+        return State.FINE, f"like {known}"
+    size = f"{format_ratio(abs(share))} " if reference.value else ""
+    told = f"{size}{'above' if apart > 0 else 'below'} {known}"
     if not better:
         return State.DIFFERENT, told
-    if (share > 0) == (better == "higher"):
+    if (apart > 0) == (better == "higher"):
         return (State.MUCH_BETTER if abs(share) >= FAR else State.BETTER), told
     return (State.UNMET if abs(share) >= FAR else State.WARNED), told
 
@@ -112,6 +114,9 @@ def _state_of(outcome: Outcome) -> State:
     return State.WARNED if outcome.severity is Severity.WARNING else State.UNMET
 
 
-def usual(values: Sequence[float]) -> float | None:
+def usual(values: Sequence[float]) -> Reference | None:
     """Return what earlier figures of a series usually are; None of too few."""
-    return median(values) if len(values) >= LEAST_USUAL else None
+    if len(values) < LEAST_USUAL:
+        return None
+    low, middle, high = (quantile(sorted(values), share) for share in (0.05, 0.5, 0.95))
+    return Reference(USUAL, middle, low, high)

@@ -35,6 +35,9 @@ for (const table of document.querySelectorAll(".matrix")) {
   });
 }
 
+// Where a drawing is wider than the window, its newest part is seen first.
+for (const chart of document.querySelectorAll(".chart")) chart.scrollLeft = chart.scrollWidth;
+
 // How old the page is, which only the reader's clock knows.
 for (const time of document.querySelectorAll("header time")) {
   const hours = (Date.now() - Date.parse(time.dateTime)) / 3600e3;

@@ -171,9 +171,9 @@ def _runs_of(reader: Reader, run_ids: Sequence[int], profile: str) -> list[Run]:
     return sorted(reader.runs_of(ids), key=lambda run: (begun(run), run.id))
 
 
-def _baselines(reader: Reader, history: History) -> dict[str, Reference]:
-    """Return the figures of the baselines of profiles."""
-    found = {}
+def _baselines(reader: Reader, history: History) -> dict[int, Reference]:
+    """Return the figures of the baselines of profiles, by series."""
+    found: dict[int, Reference] = {}
     for profile, run_id in reader.baselines().items():
         if profile not in history.last:
             continue
@@ -188,7 +188,9 @@ def _baselines(reader: Reader, history: History) -> dict[str, Reference]:
         finally:
             bulk.close()
         name = f"the baseline of {format_time(begun(run))}"
-        found[profile] = Reference(name, {one: fmean(own) for one, own in values.items()})
+        found |= {
+            one: Reference(name, fmean(own), fmean(own), fmean(own)) for one, own in values.items()
+        }
     return found
 
 
