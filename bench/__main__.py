@@ -14,6 +14,7 @@ NAMES = (
     "store",
     "answers",
     "schedule",
+    "mesh",
     "pictures",
     "exchange",
     "packets",

@@ -1,7 +1,8 @@
 """The page of a mesh after a year: ``python bench mesh``.
 
 60 hosts, each pair one trial each six hours, for a year: 5 million trials, of which each has six
-figures. `BENCHCTL_BENCH_DAYS` measures fewer days.
+figures, three of them in tables. The store has 7 GB, and takes some minutes to be made.
+`BENCHCTL_BENCH_DAYS` measures fewer days.
 """
 
 from __future__ import annotations
@@ -10,11 +11,19 @@ import json
 import math
 import os
 import random
+import resource
 import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from itertools import permutations
 from pathlib import Path
+from typing import NamedTuple
+
+import table
 
 from benchctl.metrics import Direction
 from benchctl.run.planned import PlannedFlow, PlannedRun, PlannedTrial, Settings
@@ -28,6 +37,47 @@ BEGIN = 1_795_219_200.0
 AWAY = 0.002
 """The share of trials that fail."""
 TRIAL_S = 5.0
+TAG = "schedule:mesh"
+"""Of runs whose changes are in a log."""
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        store, site = Path(folder) / "runs.sqlite", Path(folder) / "site"
+        mesh = Mesh(store)
+        mesh.measure(DAYS * RUNS_A_DAY)
+        trials = DAYS * RUNS_A_DAY * len(mesh.pairs)
+        table.head(f"the page of a mesh of {HOSTS} hosts after {DAYS} days: {trials:,} trials")
+        made = _made(store, site)
+        size = sum(file.stat().st_size for file in site.rglob("*") if file.is_file())
+        _rows("all of it", made, 60)
+        table.row("its files", size / 1e6, 60, "MB")
+        mesh.measure(1)
+        _rows("an update, the first of a day", _made(store, site), 5)
+        mesh.measure(1)
+        _rows("an update, the second of a day", _made(store, site), 5)
+
+
+class _Took(NamedTuple):
+    elapsed_s: float
+    cpu_s: float
+
+
+def _rows(what: str, took: _Took, bound_s: float) -> None:
+    table.row(f"{what}, whole process", took.elapsed_s, bound_s, "s")
+    table.row(f"{what}, its CPU time", took.cpu_s, bound_s, "s")
+
+
+def _made(store: Path, site: Path) -> _Took:
+    """Return the time of the command, and its CPU time, which other programs hardly change."""
+    argv = [sys.executable, "-m", "benchctl", "report", "--mesh", "-o", str(site),
+            "--store", str(store)]  # fmt: skip
+    before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    subprocess.run(argv, check=True, stdout=subprocess.DEVNULL)
+    elapsed_s, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    print(f"most memory: {after.ru_maxrss / 1024:.0f} MB")
+    return _Took(elapsed_s, cpu_s)
 
 
 class Mesh:
@@ -63,7 +113,7 @@ class Mesh:
         ]  # fmt: skip
         settings = Settings({"pair": tuple(f"{a} > {b}" for a, b in self.pairs)}, "sequential", ())
         plan = PlannedRun("mesh", "A mesh of 60 hosts", 7, settings, trials, "# mesh.toml\n")
-        run_id, _ = create_run(self.store, plan, began)
+        run_id, _ = create_run(self.store, plan, began, tags=[TAG])
         with closing(connect(self.store, write=True)) as connection, transaction(connection):
             self._end(connection, run_id, began)
 

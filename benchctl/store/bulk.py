@@ -118,21 +118,13 @@ class FlowRow(Struct, frozen=True):
     figures: dict[tuple[str, str], float]
 
 
-class EndedFlow(NamedTuple):
-    """A flow of a trial that ended, by its last attempt, or as planned if there was none.
+EndedFlow = tuple[str, float | None, str, int | None, str, str, str, bool]
+"""A flow of a trial that ended, by its last attempt, or as planned if there was none.
 
-    ``time`` is the common start of the trial, else its end (Unix). ``why`` says why the trial
-    failed, empty if it did not. ``counts`` is whether the figures of the flow count.
-    """
-
-    point: str
-    time: float | None
-    why: str
-    flow_id: int | None
-    name: str
-    source: str
-    to: str
-    counts: bool
+Its point (JSON); the common start of the trial, else its end (Unix); why the trial failed, empty if
+it did not; the id of the flow, its name, source and target; whether its figures count. A plain
+tuple, of which there are millions.
+"""
 
 
 class Happened(NamedTuple):
@@ -255,36 +247,39 @@ class Bulk:
             for flow in self._json(row["flows"], tuple[PlannedFlow, ...])
         ]
 
-    def ended_flows(self, run_id: int) -> Iterator[EndedFlow]:
-        """Yield the flows of the trials of a run that have ended, in order of execution."""
-        links = self._connection.execute("PRAGMA table_info(trial)")
-        broke = "instr(links, '\"kept\": false')" if "links" in {r["name"] for r in links} else "0"
+    def ended_flows(self, run_id: int) -> list[EndedFlow]:
+        """Return the flows of the trials of a run that have ended, in order of execution."""
+        columns = self._connection.execute("PRAGMA table_info(trial)")
+        has_links = "links" in {row["name"] for row in columns}
+        broke = "instr(links, '\"kept\": false')" if has_links else "0"
         query = (
-            "SELECT trial.id, point, coalesce(trial.started_time, trial.finished_time),"
-            f" CASE WHEN trial.status IN {FAILURES} THEN"
-            " coalesce(nullif(trial.error, ''), nullif(flow.error, ''), trial.status)"
-            f" WHEN {broke} THEN 'the lab did not keep its promises' ELSE '' END,"
-            " flow.id, name, source, target, attempt,"
-            f" flow.status IN {COUNTED} AND NOT {broke},"
+            "SELECT point, coalesce(trial.started_time, trial.finished_time),"
+            " CASE trial.status WHEN 'ok' THEN '' ELSE"
+            " coalesce(nullif(trial.error, ''), nullif(flow.error, ''), trial.status) END,"
+            f" flow.id, name, source, target, flow.status IN {COUNTED}, {broke}, attempt, trial.id,"
             " CASE WHEN flow.id IS NULL THEN flows END"
-            f" FROM trial LEFT JOIN flow ON trial_id = trial.id WHERE run_id = ?"
-            f" AND trial.status IN ('ok', 'failed', 'timed_out') ORDER BY position, attempt DESC"
+            " FROM trial LEFT JOIN flow ON trial_id = trial.id WHERE run_id = ?"
+            f" AND trial.status IN ('ok', {FAILURES[1:]} ORDER BY position"
         )
         cursor = self._connection.cursor()
         cursor.row_factory = None
-        last = (0, 0)
         with store_errors(self._path):
-            for row in cursor.execute(query, (run_id,)):
-                trial, point, at, why, flow, name, source, to, attempt, counts, flows = row
-                if flow is None:
-                    for one in self._json(flows, tuple[PlannedFlow, ...]):
-                        why = why or "not measured"
-                        yield EndedFlow(point, at, why, None, one.name, one.source, one.to, False)
-                    continue
-                if trial != last[0]:
-                    last = trial, attempt
-                if attempt == last[1]:
-                    yield EndedFlow(point, at, why, flow, name, source, to, bool(counts))
+            rows = cursor.execute(query, (run_id,)).fetchall()
+        last = {row[10]: row[9] for row in rows if row[9] is not None and row[9] > 1}
+        found: list[EndedFlow] = []
+        for point, at, why, flow, name, source, to, counts, kept_not, attempt, trial, plan in rows:
+            if flow is None:
+                why = why or "not measured"
+                found += (
+                    (point, at, why, None, one.name, one.source, one.to, False)
+                    for one in self._json(plan, tuple[PlannedFlow, ...])
+                )
+            elif kept_not:
+                why = why or "the lab did not keep its promises"
+                found.append((point, at, why, flow, name, source, to, False))
+            elif attempt == last.get(trial, 1):
+                found.append((point, at, why, flow, name, source, to, bool(counts)))
+        return found
 
     def has_figure(self, first: int, last: int, metric: str) -> bool:
         """Return whether any of some flows has a figure of a metric."""
@@ -295,8 +290,8 @@ class Bulk:
 
     def figures_between(
         self, first: int, last: int, metrics: Collection[str]
-    ) -> Iterator[tuple[int, str, str, float]]:
-        """Yield flow, direction, metric and value of the figures of some flows that can be."""
+    ) -> list[tuple[int, str, str, float]]:
+        """Return flow, direction, metric and value of the figures of some flows that can be."""
         columns = self._connection.execute("PRAGMA table_info(figure)")
         knows = "broken" in {row["name"] for row in columns}
         can_be = "AND (broken IS NULL OR rejected IS NOT NULL)" if knows else ""
@@ -307,7 +302,7 @@ class Bulk:
         cursor = self._connection.cursor()
         cursor.row_factory = None
         with store_errors(self._path):
-            yield from cursor.execute(query, (first, last, *metrics))
+            return cursor.execute(query, (first, last, *metrics)).fetchall()
 
     def sources(self, trial_id: int, attempt: int | None = None) -> dict[int, SeriesSource]:
         """Return the series of an attempt of a trial, or of its last, by id."""

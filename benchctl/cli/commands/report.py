@@ -126,7 +126,7 @@ def _write_mesh(
         names = {tag.removeprefix(SCHEDULED) for one in found for tag in one.tags}
         told = [*told_of(Book(store).entries(), names)]
         site = Site(output)
-        write_site(reader, [one.id for one in found], site, told=told, now=time.time())
+        write_site(reader, found, site, told=told, now=time.time())
     changed = sum(site.written.values())
     print(f"{output / 'index.html'}: {changed:,} of {len(site.written):,} files are new")
 

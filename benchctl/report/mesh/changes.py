@@ -11,8 +11,8 @@ from typing import NamedTuple
 from benchctl.analysis.runs.compare import judge
 from benchctl.analysis.runs.trend import ERROR, level_changes
 from benchctl.analysis.steps import FALSE_ALARMS, LEAST_SERIES
-from benchctl.report.mesh.reading import History, Reading, begun
-from benchctl.run.record import Run
+from benchctl.report.mesh.reading import History, Reading
+from benchctl.run.record import RunOutline
 from benchctl.store.bulk import Bulk
 from benchctl.store.read import Reader
 
@@ -67,17 +67,17 @@ def told_changes(history: History, told: Iterable[Told]) -> Iterator[Change]:
                 yield Change(series, one.since, one.run, one.before, one.after, one.verdict)
 
 
-def found_changes(reader: Reader, history: History, runs: Sequence[Run]) -> Iterator[Change]:
-    """Yield what `benchctl trend` finds in runs of one profile, the oldest first.
-
-    Raises StoreError.
-    """
-    runs = runs[-MOST_RUNS:]
-    if len(runs) < LEAST_SERIES:
+def found_changes(
+    reader: Reader, history: History, outlines: Sequence[RunOutline]
+) -> Iterator[Change]:
+    """Yield what `benchctl trend` finds in the newest runs of one profile. Raises StoreError."""
+    outlines = sorted(outlines, key=lambda one: (one.created_time, one.id))[-MOST_RUNS:]
+    if len(outlines) < LEAST_SERIES:
         return
+    runs = [reader.run(one.id) for one in outlines]
     found: dict[int, list[tuple[int, float]]] = {}
     with closing(Bulk(reader.path)) as bulk:
-        reading = Reading(bulk, history.numbers)
+        reading = Reading(reader, bulk, history.numbers)
         for place, run in enumerate(runs):
             own: defaultdict[int, list[float]] = defaultdict(list)
             flows, _ = reading.flows(run)
@@ -92,7 +92,7 @@ def found_changes(reader: Reader, history: History, runs: Sequence[Run]) -> Iter
     for series, means in found.items():
         metric = names[series].metric
         better = history.vocabulary.describe(metric).better
-        times = [begun(runs[place]) for place, _ in means]
+        times = [runs[place].created_time for place, _ in means]
         alarms = min(FALSE_ALARMS, ERROR / counts[metric])
         for at, before, after, confidence in level_changes(
             times, [mean for _, mean in means], alarms

@@ -257,7 +257,9 @@ class Mesh:
     def metrics(self) -> list[str]:
         """The metrics, in the order of tables."""
         there = {self.numbers.series[series].metric for series in self.series}
-        return [name for name in self.history.vocabulary.wanted if name in there]
+        # Those that only past days have may be of a plugin.
+        names = dict.fromkeys([*self.history.vocabulary.wanted, *sorted(there)])
+        return [name for name in names if name in there]
 
     @cached_property
     def hosts(self) -> list[str]:

@@ -19,7 +19,7 @@ from benchctl.report.mesh.changes import Change, Told
 from benchctl.report.mesh.content import Mesh, Pair, Variant, file_of
 from benchctl.report.mesh.drawing import HistoryLine, HistorySpan, extent_of, history_of
 from benchctl.report.mesh.judging import MEANINGS, WORST_FIRST, Judged, State
-from benchctl.report.mesh.reading import DETAIL_DAYS, begun
+from benchctl.report.mesh.reading import DETAIL_DAYS
 from benchctl.report.page.html import require_jinja
 from benchctl.report.trend import signed_ratio
 from benchctl.run.record import Run
@@ -168,7 +168,7 @@ class Pages:
         return self._mesh.short_names[name], visible(name)
 
     def _cell(self, pair: Pair, metric: str, judged: Judged | None, values: bool) -> Cell | None:
-        if pair[0] == pair[1]:
+        if pair[0] == pair[1] and judged is None:
             return None
         names = f"{visible(pair[0])} → {visible(pair[1])}"
         there = frozenset(pair) in self._mesh.by_pair
@@ -224,7 +224,7 @@ class Pages:
         failed = Counter(one.run for own in mesh.history.failures.values() for one in own)
         for place, run in [*enumerate(mesh.history.runs)][: -MOST_LISTED - 1 : -1]:
             said = format_count(failed[place], "trial") + " failed" if failed[place] else ""
-            yield self._run_link(run.name, ""), format_time(begun(run)), str(run.status), said
+            yield self._run_link(run.name, ""), format_time(run.created_time), str(run.status), said
 
     def _run_link(self, name: str, up: str) -> Link:
         return Link(f"{up}{run_path(name)}" if name in self._runs else "", name)
@@ -377,7 +377,7 @@ class Pages:
             "run.html", "../",
             title=run.name, site=self._title, about=visible(run.title or run.profile),
             facts=[
-                ("profile", run.profile), ("began", format_time(begun(run))),
+                ("profile", run.profile), ("began", format_time(run.created_time)),
                 ("ended", format_time(run.finished_time) if run.finished_time else "not yet"),
                 ("status", f"{run.status}{f': {run.error}' if run.error else ''}"),
                 ("trials", f"{run.trials:,}, {len(failures):,} failed"),

@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from benchctl.metrics import STAND_INS, Vocabulary
 from benchctl.report.mesh.days import Day, figures_of, read_day, write_day
-from benchctl.run.record import Run
+from benchctl.run.record import Run, RunOutline
 from benchctl.store.bulk import Bulk
 from benchctl.store.read import Reader
 
@@ -74,6 +74,18 @@ class Files(Protocol):
     def keep_only(self, names: Sequence[str]) -> None: ...
 
 
+class _OfFlow(dict[tuple[str, str], int]):
+    """The numbers of the series of a flow by direction and metric; one that is missing is new."""
+
+    def __init__(self, flow: int, series: list[Series]) -> None:
+        self._flow, self._all = flow, series
+
+    def __missing__(self, way: tuple[str, str]) -> int:
+        number = self[way] = len(self._all)
+        self._all.append(Series(self._flow, *way))
+        return number
+
+
 class Numbers:
     """The numbers of flows and series, which stay the same from update to update."""
 
@@ -81,7 +93,7 @@ class Numbers:
         self.flows: list[PairFlow] = []
         self.series: list[Series] = []
         self._of_flow: dict[PairFlow, int] = {}
-        self._of_series: list[dict[tuple[str, str], int]] = []
+        self._of_series: list[_OfFlow] = []
         flows, series = _decoded(file)
         for flow in flows:
             self.flow_of(flow)
@@ -93,20 +105,16 @@ class Numbers:
         if (number := self._of_flow.get(flow)) is None:
             number = self._of_flow[flow] = len(self.flows)
             self.flows.append(flow)
-            self._of_series.append({})
+            self._of_series.append(_OfFlow(number, self.series))
         return number
 
-    def series_of(self, flow: int) -> dict[tuple[str, str], int]:
+    def series_of(self, flow: int) -> _OfFlow:
         """Return the numbers of the series of a flow, by direction and metric."""
         return self._of_series[flow]
 
     def number_of(self, flow: int, direction: str, metric: str) -> int:
         """Return the number of a series, which may be new."""
-        own = self._of_series[flow]
-        if (number := own.get((direction, metric))) is None:
-            number = own[direction, metric] = len(self.series)
-            self.series.append(Series(flow, direction, metric))
-        return number
+        return self._of_series[flow][direction, metric]
 
     @property
     def counts(self) -> tuple[int, int]:
@@ -167,35 +175,25 @@ class History(Struct):
     at: dict[tuple[str, str, str], int]
 
 
-def begun(run: Run) -> float:
-    """Return when a run began, else when it was made (Unix)."""
-    return run.started_time or run.created_time
-
-
-def read_history(reader: Reader, run_ids: Sequence[int], files: Files) -> History:
+def read_history(reader: Reader, outlines: Sequence[RunOutline], files: Files) -> History:
     """Read some runs. Raises StoreError.
 
     The files of their past days are read, or written where they are missing or of other runs.
     """
-    runs = sorted(reader.runs_of(run_ids), key=lambda run: (begun(run), run.id))
-    runs = [one for one in runs if one.settings.search is None]
-    by_day: defaultdict[int, list[Run]] = defaultdict(list)
-    for run in runs:
-        by_day[int(begun(run) // DAY_S)].append(run)
+    by_day: defaultdict[int, list[RunOutline]] = defaultdict(list)
+    for one in sorted(outlines, key=lambda one: (one.created_time, one.id)):
+        by_day[int(one.created_time // DAY_S)].append(one)
     numbers = Numbers(files.read(SERIES))
     first_whole = max(by_day, default=0) - DETAIL_DAYS + 1
-    vocabulary = Vocabulary()
-    for one in {run.settings.metrics: run.vocabulary for run in runs}.values():
-        vocabulary = one | vocabulary
-    history = History(numbers, vocabulary, [], {}, {}, [], {}, first_whole, {})
+    history = History(numbers, Vocabulary(), [], {}, {}, [], {}, first_whole, {})
     with closing(Bulk(reader.path)) as bulk:
-        reading = Reading(bulk, numbers)
+        reading = Reading(reader, bulk, numbers)
         past = [number for number in sorted(by_day) if number < first_whole]
         history.days = [*_past_days(reading, by_day, past, files)]
         for number in sorted(by_day):
             if number >= first_whole:
-                for run in by_day[number]:
-                    _add(history, reading, run)
+                for one in by_day[number]:
+                    _add(history, reading, reader.run(one.id))
         history.at = reading.points
     files.write(SERIES, numbers.encoded())
     files.keep_only([SERIES, *map(_name, past)])
@@ -207,13 +205,16 @@ def _name(number: int) -> str:
 
 
 def _past_days(
-    reading: Reading, by_day: Mapping[int, Sequence[Run]], past: Sequence[int], files: Files
+    reading: Reading, by_day: Mapping[int, Sequence[RunOutline]], past: Sequence[int], files: Files
 ) -> Iterator[Day]:
     numbers, written = reading.numbers, None
-    stamps = _Stamps(numbers)
+    stamps, of_runs = _Stamps(numbers), reading.reader.stamps()
     for number in past:
-        runs = [(one.name, one.profile, str(one.status), one.finished_time)
-                for one in by_day[number]]  # fmt: skip
+        runs = [
+            (one.name, one.profile, str(one.status), of_runs[one.id].finished_time)
+            for one in by_day[number]
+            if one.id in of_runs
+        ]
         stamp = sha256(repr((VERSION, runs)).encode()).hexdigest()
         day = None
         if (file := files.read(_name(number))) is not None and len(file) > _COUNTS.size:
@@ -222,7 +223,7 @@ def _past_days(
         if day is None:
             values: defaultdict[int, list[float]] = defaultdict(list)
             failed: defaultdict[int, int] = defaultdict(int)
-            for run in by_day[number]:
+            for run in map(reading.reader.run, (one.id for one in by_day[number])):
                 flows, failures = reading.flows(run)
                 for series, _, value in reading.figures(run, flows):
                     values[series].append(value)
@@ -248,6 +249,7 @@ def _add(history: History, reading: Reading, run: Run) -> None:
     if not flows and not failures:
         return
     history.runs.append(run)
+    history.vocabulary = run.vocabulary | history.vocabulary
     history.last[run.profile] = place
     for series, time, value in reading.figures(run, flows):
         history.values.setdefault(series, []).append(Value(time, value, place))
@@ -255,61 +257,66 @@ def _add(history: History, reading: Reading, run: Run) -> None:
         history.failures.setdefault(flow, []).append(Failure(time, place, why))
 
 
+Flows = dict[int, tuple[_OfFlow, float]]
+"""The numbers of the series of flows, and the times of their trials, by ids in the store."""
+
+
 class Reading:
     """Reads the figures of runs, each under the number of its series."""
 
-    def __init__(self, bulk: Bulk, numbers: Numbers) -> None:
-        self.numbers = numbers
+    def __init__(self, reader: Reader, bulk: Bulk, numbers: Numbers) -> None:
+        self.reader, self.numbers = reader, numbers
         self._bulk = bulk
         # By the plan of the run: its flows, and the axes of pairs of each flow.
-        self._known: dict[str, dict[tuple[str, str, str, str], int]] = {}
+        self._known: dict[str, dict[tuple[str, ...], int]] = {}
         self._axes: dict[str, dict[str, frozenset[str]]] = {}
         self.points: dict[tuple[str, str, str], int] = {}
 
-    def flows(self, run: Run) -> tuple[dict[int, tuple[int, float]], list[tuple[int, float, str]]]:
-        """Return number and time of each flow that counts, by its id in the store; and failures.
+    def flows(self, run: Run) -> tuple[Flows, list[tuple[int, float, str]]]:
+        """Return each flow that counts, by its id in the store; and failures.
 
-        A failure is the number of the flow, the time and the reason.
+        A failure is the number of the flow, the time and the reason. A search has neither: its
+        trials are tries.
         """
+        flows: Flows = {}
+        failures: list[tuple[int, float, str]] = []
+        if run.settings.search is not None:
+            return flows, failures
         plan = f"{run.profile} {run.profile_sha256}"
         known = self._known.setdefault(plan, {})
-        flows: dict[int, tuple[int, float]] = {}
-        failures = []
-        for point, at, why, flow_id, name, source, to, counts in self._bulk.ended_flows(run.id):
-            key = point, name, source, to
+        for point, at, why, flow_id, *ends, counts in self._bulk.ended_flows(run.id):
+            key = (point, *ends)
             if (flow := known.get(key)) is None:
-                values = json.loads(point)
-                of_pair = self._pair_axes(run, plan).get(name, frozenset())
-                rest = ", ".join(f"{k}={v}" for k, v in values.items() if k not in of_pair)
-                flow = known[key] = self.numbers.flow_of(
-                    PairFlow(run.profile, name, rest, source, to)
-                )
-                self.points[run.profile, name, point_text(values)] = flow
-            time = begun(run) if at is None else at
-            if flow_id is not None and counts:
-                flows[flow_id] = flow, time
+                flow = known[key] = self._number(run, plan, point, *ends)
+            time = run.created_time if at is None else at
+            if counts and flow_id is not None:
+                flows[flow_id] = self.numbers.series_of(flow), time
             if why:
                 failures.append((flow, time, why))
         return flows, failures
 
-    def figures(
-        self, run: Run, flows: Mapping[int, tuple[int, float]]
-    ) -> Iterator[tuple[int, float, float]]:
-        """Yield series, time and value of the figures that some flows of a run have."""
+    def _number(self, run: Run, plan: str, point: str, name: str, source: str, to: str) -> int:
+        values = json.loads(point)
+        of_pair = self._pair_axes(run, plan).get(name, frozenset())
+        rest = ", ".join(f"{k}={v}" for k, v in values.items() if k not in of_pair)
+        flow = self.numbers.flow_of(PairFlow(run.profile, name, rest, source, to))
+        self.points[run.profile, name, point_text(values)] = flow
+        return flow
+
+    def figures(self, run: Run, flows: Flows) -> list[tuple[int, float, float]]:
+        """Return series, time and value of the figures that some flows of a run have."""
         if not flows:
-            return
-        first, last, numbers = min(flows), max(flows), self.numbers
+            return []
+        first, last = min(flows), max(flows)
         # What stands in for a metric is left out where that was measured.
         measured = [name for name in STAND_INS if self._bulk.has_figure(first, last, name)]
         without = {STAND_INS[name] for name in measured}
         wanted = [name for name in run.vocabulary.wanted if name not in without]
-        for flow_id, way, metric, value in self._bulk.figures_between(first, last, wanted):
-            if (found := flows.get(flow_id)) is not None:
-                flow, time = found
-                series = numbers.series_of(flow).get((way, metric))
-                if series is None:
-                    series = numbers.number_of(flow, way, metric)
-                yield series, time, value
+        return [
+            (found[0][way, metric], found[1], value)
+            for flow_id, way, metric, value in self._bulk.figures_between(first, last, wanted)
+            if (found := flows.get(flow_id))
+        ]
 
     def _pair_axes(self, run: Run, plan: str) -> dict[str, frozenset[str]]:
         """Return the axes whose values are the pairs of hosts, by the names of flows."""

@@ -22,11 +22,11 @@ from benchctl.report.mesh.changes import SCHEDULED, Told, found_changes, told_ch
 from benchctl.report.mesh.content import Mesh
 from benchctl.report.mesh.judging import Reference
 from benchctl.report.mesh.pages import Pages, run_path
-from benchctl.report.mesh.reading import SERIES, History, Reading, begun, read_history
+from benchctl.report.mesh.reading import SERIES, History, Reading, read_history
 from benchctl.report.page.content import page_of
 from benchctl.report.page.html import html_of, require_jinja
 from benchctl.report.report import StoredRun, read_report
-from benchctl.run.record import Run
+from benchctl.run.record import Run, RunOutline
 from benchctl.store.bulk import Bulk
 from benchctl.store.read import Reader
 from benchctl.units import format_time
@@ -121,7 +121,7 @@ class Site:
 
 
 def write_site(
-    reader: Reader, run_ids: Sequence[int], site: Site, *, told: Sequence[Told], now: float
+    reader: Reader, outlines: Sequence[RunOutline], site: Site, *, told: Sequence[Told], now: float
 ) -> Mesh:
     """Write the site of some runs; ``told`` is what the logs of schedules say of them.
 
@@ -129,14 +129,15 @@ def write_site(
     measured.
     """
     require_jinja()
-    history = read_history(reader, run_ids, site)
+    history = read_history(reader, outlines, site)
     if not history.values and not history.failures:
         raise UsageError("no trial has ended", "see benchctl runs")
     newest = [history.runs[place] for place in history.last.values()]
     changes = [*told_changes(history, told)]
     for run in newest:
         if not any(tag.startswith(SCHEDULED) for tag in run.tags):
-            changes += found_changes(reader, history, _runs_of(reader, run_ids, run.profile))
+            own = [one for one in outlines if one.profile == run.profile and one.status.has_ended]
+            changes += found_changes(reader, history, own)
     outcomes = {
         run.profile: read_report(reader, run).outcomes for run in newest if run.settings.expect
     }
@@ -160,17 +161,6 @@ def _shared() -> Iterable[tuple[str, bytes]]:
     yield "mesh.js", (_HERE / "mesh.js").read_bytes()
 
 
-def _runs_of(reader: Reader, run_ids: Sequence[int], profile: str) -> list[Run]:
-    """Return the ended runs of a profile, the oldest first."""
-    wanted = {*run_ids}
-    ids = [
-        one.id
-        for one in reader.outlines()
-        if one.profile == profile and one.id in wanted and one.status.has_ended
-    ]
-    return sorted(reader.runs_of(ids), key=lambda run: (begun(run), run.id))
-
-
 def _baselines(reader: Reader, history: History) -> dict[int, Reference]:
     """Return the figures of the baselines of profiles, by series."""
     found: dict[int, Reference] = {}
@@ -181,13 +171,13 @@ def _baselines(reader: Reader, history: History) -> dict[int, Reference]:
         values: defaultdict[int, list[float]] = defaultdict(list)
         bulk = Bulk(reader.path)
         try:
-            reading = Reading(bulk, history.numbers)
+            reading = Reading(reader, bulk, history.numbers)
             flows, _ = reading.flows(run)
             for series, _, value in reading.figures(run, flows):
                 values[series].append(value)
         finally:
             bulk.close()
-        name = f"the baseline of {format_time(begun(run))}"
+        name = f"the baseline of {format_time(run.created_time)}"
         found |= {
             one: Reference(name, fmean(own), fmean(own), fmean(own)) for one, own in values.items()
         }
