@@ -89,7 +89,7 @@ class Mesh:
     @cached_property
     def as_of(self) -> float:
         """When the newest trial began (Unix)."""
-        times = [own[-1].time for own in self.history.values.values()]
+        times = [own[-1][0] for own in self.history.values.values()]
         times += [own[-1].time for own in self.history.failures.values()]
         return max(times)
 
@@ -178,21 +178,20 @@ class Mesh:
         last = self.history.last.get(flow.profile)
         values = self.history.values.get(series, [])
         failures = self.history.failures.get(self.numbers.series[series].flow, [])
-        newest = [one for one in values if one.run == last]
-        value = fmean(one.value for one in newest) if newest else None
+        newest = [one for one in values if one[2] == last]
+        value = fmean(value for _, value, _ in newest) if newest else None
         if value is None:
             failed = [one for one in failures if one.run == last]
-            before = values[-1].value if values else None
-            when = values[-1].time if values else None
+            when, before = values[-1][:2] if values else (None, None)
             if failed:
                 return Judged(State.FAILED, before, when, failed[-1].why)
             return Judged(State.OLD, before, when, "not measured in the newest run")
-        time = newest[-1].time
+        time = newest[-1][0]
         found = expected(self._expected.get(series, ()))
         if found is None:
             reference = self._baselines.get(series)
             if reference is None:
-                reference = usual([one.value for one in values if one.run != last])
+                reference = usual([value for _, value, run in values if run != last])
             if reference is None:
                 return Judged(State.FINE, value, time, "nothing to hold it against yet")
             metric = self.numbers.series[series].metric

@@ -1,7 +1,7 @@
 """The figures of past days: median, 5th and 95th percentile of each series, and their file. Pure.
 
-A file holds a day as 32-bit floats whose last 12 bits are 0: five parts in 100,000 are no matter
-for a drawing, and such bytes take less than half of the room.
+A file holds the upper half of 32-bit floats, compressed: a value is known to two parts in a
+thousand, which a drawing does not show, and takes one byte.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from msgspec import Struct
 
 SHARES = (0.5, 0.05, 0.95)
 _UNKNOWN = math.nan
-_HALF, _KEPT = 0x800, 0xFFFFF000
+_HALF = 0x8000
+_COLUMNS = range(len(SHARES))
 
 
 class DayFigures(NamedTuple):
@@ -58,11 +59,14 @@ def figures_of(values: Mapping[int, Sequence[float]], count: int) -> DayFigures:
     Percentiles by linear interpolation (Hyndman and Fan, type 7), as `quantile`.
     """
     found = DayFigures(*(array("f", [_UNKNOWN]) * count for _ in SHARES))
+    medians, p5, p95 = found
     for series, own in values.items():
         ordered = sorted(own)
-        for column, (below, above, part) in zip(found, _places(len(ordered)), strict=True):
-            low = ordered[below]
-            column[series] = low + (ordered[above] - low) * part
+        # Unrolled: a year of 60 hosts has millions of them.
+        (a, b, part_50), (c, d, part_5), (e, f, part_95) = _places(len(ordered))
+        medians[series] = ordered[a] + (ordered[b] - ordered[a]) * part_50
+        p5[series] = ordered[c] + (ordered[d] - ordered[c]) * part_5
+        p95[series] = ordered[e] + (ordered[f] - ordered[e]) * part_95
     return found
 
 
@@ -86,25 +90,25 @@ def read_day(number: int, file: bytes, made_of: str) -> Day | None:
         stored = msgspec.msgpack.decode(file, type=_Stored)
         if stored.made_of != made_of:
             return None
-        columns = [_unpacked(stored.planes[at : at + 4]) for at in (0, 4, 8)]
-    except (msgspec.MsgspecError, zlib.error, ValueError):
+        columns = [_unpacked(*stored.planes[2 * at : 2 * at + 2]) for at in _COLUMNS]
+    except (msgspec.MsgspecError, zlib.error, ValueError, TypeError):
         return None
     return Day(number, DayFigures(*columns), stored.failed)
 
 
 def _packed(column: array[float]) -> list[bytes]:
-    bits = array("I", [(one + _HALF) & _KEPT for one in memoryview(column.tobytes()).cast("I")])
+    """Return the second and the first byte of each value, which are alike among themselves."""
+    bits = array("H", [(one + _HALF) >> 16 for one in memoryview(column.tobytes()).cast("I")])
     if sys.byteorder == "big":
         bits.byteswap()
     whole = bits.tobytes()
-    return [zlib.compress(whole[at::4], 6) for at in range(4)]
+    return [zlib.compress(whole[at::2], 6) for at in range(2)]
 
 
-def _unpacked(planes: Sequence[bytes]) -> array[float]:
-    own = [zlib.decompress(plane) for plane in planes]
-    whole = bytearray(4 * len(own[0]))
-    for at in range(4):
-        whole[at::4] = own[at]
+def _unpacked(*planes: bytes) -> array[float]:
+    second, first = map(zlib.decompress, planes)
+    whole = bytearray(4 * len(first))
+    whole[2::4], whole[3::4] = second, first
     column = array("f")
     column.frombytes(whole)
     if sys.byteorder == "big":

@@ -60,8 +60,8 @@ def extent_of(lines: Iterable[HistoryLine]) -> tuple[float, float] | None:
     for line in lines:
         for column, of in ((line.days.p5, min), (line.days.p95, max)) if line.days else ():
             some: Sequence[float] = column
-            if math.isnan(sum(some)):
-                some = [one for one in some if not math.isnan(one)]
+            if not math.isfinite(sum(some)):
+                some = [*filter(math.isfinite, some)]
             if some:
                 ends.append(of(some))
         ends += line.values
@@ -97,12 +97,16 @@ def history_of(
         if line.days is not None and span.days:
             drawn = _days(line.days, low, factor, step)
             scale = (past.right - past.left) / len(span.days)
-            parts.append(f'<g transform="translate({past.left})scale({scale:.4f} 1)">')
+            # The first point may stand for fewer days.
+            left = past.left - scale * (-len(span.days) % step)
+            parts.append(f'<g transform="translate({left:g})scale({scale:.4f} 1)">')
             parts += (f'<path class="{kind} {colour}{dash}" d="{d}"/>' for kind, d in drawn)
             parts.append("</g>")
         if line.values:
+            wide = (newest.right - newest.left) / ((newest.end - newest.begin) or 1.0)
+            left, top = newest.left - newest.begin * wide + 0.5, _BOTTOM + low * factor + 0.5
             dots = "".join(
-                f"M{newest.x(time):.0f} {_BOTTOM - (value - low) * factor:.0f}h0"
+                f"M{int(left + time * wide)} {int(top - value * factor)}h0"
                 for time, value in zip(line.times, line.values, strict=True)
             )
             parts.append(f'<path class="dot {colour}" d="{dots}"/>')
@@ -153,10 +157,9 @@ def _days(figures: DayFigures, low: float, factor: float, step: int) -> Iterator
     columns = [_merged(figures.medians, step, _mean), _merged(figures.p5, step, min),
                _merged(figures.p95, step, max)]  # fmt: skip
     middle = step / 2
-    if math.isnan(sum(columns[0])):
-        pieces = [*_pieces(columns[0])]
-    else:
-        pieces = [slice(0, len(columns[0]))] if columns[0] else []
+    # A day has all three figures, or none.
+    is_whole = math.isfinite(sum(map(sum, columns)))
+    pieces = [slice(0, len(columns[0]))] if is_whole else [*_pieces(columns)]
     band, line = [], []
     right, left = _written(step), _written(-step)
     for piece in pieces:
@@ -169,7 +172,7 @@ def _days(figures: DayFigures, low: float, factor: float, step: int) -> Iterator
         line.append(f"M{x:g} {ys[0]}l{_joined(right, ys)}")
         lows.reverse()
         band.append(f"M{x:g} {highs[0]}l{_joined(right, highs)}V{lows[0]}l{_joined(left, lows)}z")
-    if pieces:
+    if line:
         yield "band", "".join(band)
         yield "line", "".join(line)
 
@@ -188,22 +191,26 @@ def _merged(
     """Return a value for each ``step`` of them; NaN where there is none."""
     if step == 1:
         return values
-    whole = [values[at : at + step] for at in range(0, len(values), step)]
-    if not math.isnan(sum(values)):
-        return [*map(fold, whole)]
-    known = ([one for one in some if not math.isnan(one)] for some in whole)
+    # The oldest days may be fewer: the points of the others stay where they are for `step` days.
+    odd = len(values) % step
+    if math.isfinite(sum(values)):
+        first = [fold(values[:odd])] if odd else []
+        columns = (values[at::step] for at in range(odd, odd + step))
+        return [*first, *map(fold, zip(*columns, strict=True))]
+    whole = [values[max(0, end - step) : end] for end in range(len(values), 0, -step)]
+    known = ([*filter(math.isfinite, some)] for some in reversed(whole))
     return [fold(some) if some else math.nan for some in known]
 
 
-def _pieces(values: Sequence[float]) -> Iterator[slice]:
+def _pieces(columns: Sequence[Sequence[float]]) -> Iterator[slice]:
     """Yield the runs of values between gaps."""
     begin = None
-    for place, value in enumerate(values):
-        if math.isnan(value):
+    for place, values in enumerate(zip(*columns, strict=True)):
+        if not all(map(math.isfinite, values)):
             if begin is not None:
                 yield slice(begin, place)
             begin = None
         elif begin is None:
             begin = place
     if begin is not None:
-        yield slice(begin, len(values))
+        yield slice(begin, len(columns[0]))

@@ -312,8 +312,8 @@ class Pages:
     def _line(self, number: int, series: int) -> HistoryLine:
         values = self._mesh.history.values.get(series, ())
         return HistoryLine(
-            number, self._mesh.days(series), [one.time for one in values],
-            [one.value for one in values],
+            number, self._mesh.days(series), [one[0] for one in values],
+            [one[1] for one in values],
         )  # fmt: skip
 
     def _failed(self, own: Sequence[int]) -> Iterator[float]:
@@ -338,7 +338,7 @@ class Pages:
         scales = []
         for series in columns:
             metric = mesh.numbers.series[series].metric
-            most = max((abs(one.value) for one in mesh.history.values.get(series, ())), default=0.0)
+            most = max((abs(one[1]) for one in mesh.history.values.get(series, ())), default=0.0)
             scales.append(scale_of(metric, most))
         lines = []
         for run in sorted(by_run, reverse=True)[:MOST_ROWS]:

@@ -50,12 +50,8 @@ class Series(NamedTuple):
     metric: str
 
 
-class Value(NamedTuple):
-    """A figure of a trial: when it began (Unix), and the place of its run."""
-
-    time: float
-    value: float
-    run: int
+Value = tuple[float, float, int]
+"""A figure of a trial: when that began (Unix), the figure, and the place of its run."""
 
 
 class Failure(NamedTuple):
@@ -252,7 +248,7 @@ def _add(history: History, reading: Reading, run: Run) -> None:
     history.vocabulary = run.vocabulary | history.vocabulary
     history.last[run.profile] = place
     for series, time, value in reading.figures(run, flows):
-        history.values.setdefault(series, []).append(Value(time, value, place))
+        history.values.setdefault(series, []).append((time, value, place))
     for flow, time, why in failures:
         history.failures.setdefault(flow, []).append(Failure(time, place, why))
 
