@@ -26,7 +26,7 @@ from benchctl.store.read import Reader
 DAY_S = 86_400.0
 DETAIL_DAYS = 7
 """Days, the last one included, of which each figure is shown."""
-VERSION = "1"
+VERSION = "2"
 """Of the files of days, and of what is in them."""
 SERIES = "series.json"
 _COUNTS = Packing(">II")
