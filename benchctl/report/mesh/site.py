@@ -22,7 +22,7 @@ from benchctl.report.mesh.changes import SCHEDULED, Told, found_changes, told_ch
 from benchctl.report.mesh.content import Mesh
 from benchctl.report.mesh.judging import Reference
 from benchctl.report.mesh.pages import Pages, run_path
-from benchctl.report.mesh.reading import SERIES, History, Reading, read_history
+from benchctl.report.mesh.reading import History, Reading, read_history
 from benchctl.report.page.content import page_of
 from benchctl.report.page.html import html_of, require_jinja
 from benchctl.report.report import StoredRun, read_report
