@@ -180,7 +180,8 @@ class Pages:
         said = "no value" if judged.value is None else format_value(metric, judged.value)
         when = "" if judged.time is None else f", {format_time(judged.time)}"
         title = f"{names}: {said}, {judged.why}{when}"
-        shown = said if values and judged.value is not None else ""
+        is_new = judged.value is not None and judged.state not in (State.FAILED, State.OLD)
+        shown = said if values and is_new else ""
         return Cell(href, judged.state.value, judged.state.word, shown, title)
 
     def _attention(self, series: Sequence[int], metric: str) -> Iterator[tuple[Any, ...]]:
@@ -194,8 +195,9 @@ class Pages:
         worst.sort(key=lambda one: (WORST_FIRST[mesh.judged(one).state], mesh.pair(one)))
         for one in worst[:MOST_ATTENTION]:
             judged, pair = mesh.judged(one), mesh.pair(one)
-            said = "" if judged.value is None else format_value(metric, judged.value)
-            link = Link(pair_path(pair), f"{visible(pair[0])} → {visible(pair[1])}")
+            is_new = judged.value is not None and judged.state is not State.FAILED
+            said = format_value(metric, judged.value or 0.0) if is_new else ""
+            link = self._pair_link(pair, "")
             yield link, judged.state, said, judged.why
         if len(worst) > MOST_ATTENTION:
             yield (
@@ -215,8 +217,7 @@ class Pages:
                 if failure.run in last:
                     found[failure.why].append((one.source, one.to))
         for why, pairs in sorted(found.items(), key=lambda one: -len(one[1])):
-            links = [Link(pair_path(pair), f"{visible(pair[0])} → {visible(pair[1])}")
-                     for pair in dict.fromkeys(pairs)]  # fmt: skip
+            links = [self._pair_link(pair, "") for pair in dict.fromkeys(pairs)]
             yield why, len(pairs), links[:MOST_LISTED]
 
     def _newest_runs(self) -> Iterator[tuple[Link, str, str, str]]:
@@ -225,6 +226,10 @@ class Pages:
         for place, run in [*enumerate(mesh.history.runs)][: -MOST_LISTED - 1 : -1]:
             said = format_count(failed[place], "trial") + " failed" if failed[place] else ""
             yield self._run_link(run.name, ""), format_time(run.created_time), str(run.status), said
+
+    def _pair_link(self, pair: Pair, up: str) -> Link:
+        first, second = (self._mesh.short_names[host] for host in pair)
+        return Link(f"{up}{pair_path(pair)}", f"{first} → {second}")
 
     def _run_link(self, name: str, up: str) -> Link:
         return Link(f"{up}{run_path(name)}" if name in self._runs else "", name)
@@ -306,8 +311,11 @@ class Pages:
     def _said(self, metric: str, series: int) -> str:
         judged = self._mesh.judged(series)
         if judged.value is None or judged.time is None:
-            return "no value"
-        return f"{format_value(metric, judged.value)} at {format_time(judged.time)}"
+            return f"{judged.why}; no value before"
+        said = f"{format_value(metric, judged.value)} at {format_time(judged.time)}"
+        if judged.state in (State.FAILED, State.OLD):
+            return f"{judged.why}; before that {said}"
+        return f"{said}; {judged.why}"
 
     def _line(self, number: int, series: int) -> HistoryLine:
         values = self._mesh.history.values.get(series, ())
@@ -357,14 +365,17 @@ class Pages:
 
     # --- runs -----------------------------------------------------------------------------
 
-    def run_page(self, run: Run, place: int) -> str:
-        """Return the page of a run that has too many trials for a whole report."""
+    def run_page(self, run: Run, place: int | None) -> str:
+        """Return the page of a run that has too many trials for a whole report.
+
+        ``place`` is that among the newest runs, None of an older one.
+        """
         mesh = self._mesh
         failures = [
             (flow, one)
             for number, own in mesh.history.failures.items()
             for one in own
-            if one.run == place
+            if place is not None and one.run == place
             for flow in [mesh.numbers.flows[number]]
         ]
         changes = [
@@ -380,19 +391,18 @@ class Pages:
                 ("profile", run.profile), ("began", format_time(run.created_time)),
                 ("ended", format_time(run.finished_time) if run.finished_time else "not yet"),
                 ("status", f"{run.status}{f': {run.error}' if run.error else ''}"),
-                ("trials", f"{run.trials:,}, {len(failures):,} failed"),
+                ("trials", f"{run.trials:,}" + f", {len(failures):,} failed" * (place is not None)),
                 ("tags", ", ".join(run.tags)),
             ],
             failures=[
-                (Link(f"../{pair_path((flow.source, flow.to))}",
-                      f"{visible(flow.source)} → {visible(flow.to)}"), one.why)
+                (self._pair_link((flow.source, flow.to), "../"), one.why)
                 for flow, one in failures[:MOST_ROWS]
             ],
             changes=[
-                (Link(f"../{pair_path(pair)}", f"{visible(pair[0])} → {visible(pair[1])}"),
-                 title_of(metric), _in_words(metric, one))
+                (self._pair_link(pair, "../"), title_of(metric), _in_words(metric, one))
                 for metric, pair, one in changes
             ],
+            is_new=place is not None,
         )  # fmt: skip
 
 

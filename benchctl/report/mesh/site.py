@@ -18,7 +18,7 @@ from statistics import fmean
 import msgspec
 
 from benchctl.errors import UnwrittenError, UsageError
-from benchctl.report.mesh.changes import SCHEDULED, Told, found_changes, told_changes
+from benchctl.report.mesh.changes import SCHEDULED, Change, Told, found_changes, told_changes
 from benchctl.report.mesh.content import Mesh
 from benchctl.report.mesh.judging import Reference
 from benchctl.report.mesh.pages import Pages, run_path
@@ -143,7 +143,7 @@ def write_site(
     }
     mesh = Mesh(history, changes, outcomes, _baselines(reader, history))
     titles = dict.fromkeys(visible(run.title or run.profile) for run in newest)
-    reported = history.runs[-MOST_REPORTS:]
+    reported = [*history.runs[-MOST_REPORTS:], *_changed(reader, outlines, history, changes)]
     names = frozenset(run.name for run in reported)
     pages = Pages(mesh, told, " / ".join(titles), made=now, runs=names)
     for name, content in _shared():
@@ -159,6 +159,17 @@ def _shared() -> Iterable[tuple[str, bytes]]:
     page = _HERE.parent / "page" / "page.css"
     yield "mesh.css", page.read_bytes() + (_HERE / "mesh.css").read_bytes()
     yield "mesh.js", (_HERE / "mesh.js").read_bytes()
+
+
+def _changed(
+    reader: Reader, outlines: Sequence[RunOutline], history: History, changes: Iterable[Change]
+) -> list[Run]:
+    """Return the older runs with which something changed, as far as they are stored."""
+    since = {one.run: one.since for one in changes}
+    new = {run.name for run in history.runs}
+    old = [one for one in outlines if one.name in since and one.name not in new]
+    old.sort(key=lambda one: since[one.name])
+    return [reader.run(one.id) for one in old[-MOST_REPORTS:]]
 
 
 def _baselines(reader: Reader, history: History) -> dict[int, Reference]:
@@ -190,10 +201,9 @@ def _write_reports(
     """Write the pages of runs; that of a run that has ended is written once."""
     before = _known_reports(site.read(_REPORTS))
     known: dict[str, str] = {}
-    for place, run in enumerate(history.runs):
-        if run not in runs:
-            continue
-        path = run_path(run.name)
+    places = {run.name: place for place, run in enumerate(history.runs)}
+    for run in runs:
+        path, place = run_path(run.name), places.get(run.name)
         if run.trials > MOST_TRIALS or not run.status.has_ended:
             site.put(path, pages.run_page(run, place).encode("utf-8", "surrogateescape"))
             continue
