@@ -185,9 +185,7 @@ def _mean(values: Sequence[float]) -> float:
     return sum(values) / len(values)
 
 
-def _merged(
-    values: Sequence[float], step: int, fold: Callable[[Sequence[float]], float]
-) -> Sequence[float]:
+def _merged(values: Sequence[float], step: int, fold: Callable[..., float]) -> Sequence[float]:
     """Return a value for each ``step`` of them; NaN where there is none."""
     if step == 1:
         return values
@@ -195,8 +193,10 @@ def _merged(
     odd = len(values) % step
     if math.isfinite(sum(values)):
         first = [fold(values[:odd])] if odd else []
-        columns = (values[at::step] for at in range(odd, odd + step))
-        return [*first, *map(fold, zip(*columns, strict=True))]
+        columns = [values[at::step] for at in range(odd, odd + step)]
+        if fold is _mean:
+            return [*first, *(total / step for total in map(sum, zip(*columns, strict=True)))]
+        return [*first, *map(fold, *columns)]
     whole = [values[max(0, end - step) : end] for end in range(len(values), 0, -step)]
     known = ([*filter(math.isfinite, some)] for some in reversed(whole))
     return [fold(some) if some else math.nan for some in known]
