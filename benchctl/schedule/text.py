@@ -17,10 +17,11 @@ _ENDS = {
 
 def entry_line(entry: LogEntry) -> str:
     """Return an entry of the log as one line."""
-    return f"{format_time(entry.time)}  {entry.schedule}  {entry.what}: {_said(entry)}"
+    return f"{format_time(entry.time)}  {entry.schedule}  {entry.what}: {entry_text(entry)}"
 
 
-def _said(entry: LogEntry) -> str:
+def entry_text(entry: LogEntry) -> str:
+    """Return what an entry says, without its time, its schedule and its kind."""
     match entry.what:
         case What.STARTED:
             assert entry.due_time is not None
@@ -52,7 +53,7 @@ def schedule_rows(
             when += f" {rule.zone}" if rule.zone else ""
         own = [entry for entry in entries if entry.schedule == one.name]
         last = next((entry for entry in reversed(own) if entry.what is What.RUN), None)
-        said = NOTHING if last is None else f"{format_time(last.time)} {_said(last)}"
+        said = NOTHING if last is None else f"{format_time(last.time)} {entry_text(last)}"
         following = format_time(next(rule.due_after(now)))
         rows.append((one.name, one.profile, when, following, said))
     return rows

@@ -1,7 +1,7 @@
-"""Bulk queries for plots: outlines of trials, batches of samples.
+"""Bulk queries: outlines of trials, batches of samples, the figures of months.
 
 `read` makes an object of every row with all its columns. That suits a table, but is too slow for a
-plot of half a million samples.
+plot of half a million samples, or for the figures of a million trials.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from msgspec import Struct
 from benchctl.run.codec import from_json
 from benchctl.run.planned import PlannedFlow
 from benchctl.store.database import connect, damaged, run_gone, store_errors
-from benchctl.store.schema import COUNTED
+from benchctl.store.schema import COUNTED, FAILURES
 
 T = TypeVar("T")
 OF_ATTEMPT = (
@@ -116,6 +116,15 @@ class FlowRow(Struct, frozen=True):
     backend: str
     direction: str
     figures: dict[tuple[str, str], float]
+
+
+EndedFlow = tuple[str, float | None, str, int | None, str, str, str, bool]
+"""A flow of a trial that ended, by its last attempt, or as planned if there was none.
+
+Its point (JSON); the common start of the trial, else its end (Unix); why the trial failed, empty if
+it did not; the id of the flow, its name, source and target; whether its figures count. A plain
+tuple, of which there are millions.
+"""
 
 
 class Happened(NamedTuple):
@@ -226,6 +235,74 @@ class Bulk:
                 if row["counts"] and row["metric"] is not None:
                     flow.figures[row["way"], row["metric"]] = row["value"]
         return list(found.values())
+
+    def planned_ends(self, run_id: int) -> list[tuple[str, str, str, str]]:
+        """Return the point (JSON), name, source and target of each planned flow of a run."""
+        query = "SELECT point, flows FROM trial WHERE run_id = ? ORDER BY position"
+        with store_errors(self._path):
+            rows = self._connection.execute(query, (run_id,)).fetchall()
+        return [
+            (row["point"], flow.name, flow.source, flow.to)
+            for row in rows
+            for flow in self._json(row["flows"], tuple[PlannedFlow, ...])
+        ]
+
+    def ended_flows(self, run_id: int) -> list[EndedFlow]:
+        """Return the flows of the trials of a run that have ended, in order of execution."""
+        columns = self._connection.execute("PRAGMA table_info(trial)")
+        has_links = "links" in {row["name"] for row in columns}
+        broke = "instr(links, '\"kept\": false')" if has_links else "0"
+        query = (
+            "SELECT point, coalesce(trial.started_time, trial.finished_time),"
+            " CASE trial.status WHEN 'ok' THEN '' ELSE"
+            " coalesce(nullif(trial.error, ''), nullif(flow.error, ''), trial.status) END,"
+            f" flow.id, name, source, target, flow.status IN {COUNTED}, {broke}, attempt, trial.id,"
+            " CASE WHEN flow.id IS NULL THEN flows END"
+            " FROM trial LEFT JOIN flow ON trial_id = trial.id WHERE run_id = ?"
+            f" AND trial.status IN ('ok', {FAILURES[1:]} ORDER BY position"
+        )
+        cursor = self._connection.cursor()
+        cursor.row_factory = None
+        with store_errors(self._path):
+            rows = cursor.execute(query, (run_id,)).fetchall()
+        last = {row[10]: row[9] for row in rows if row[9] is not None and row[9] > 1}
+        found: list[EndedFlow] = []
+        for point, at, why, flow, name, source, to, counts, kept_not, attempt, trial, plan in rows:
+            if flow is None:
+                why = why or "not measured"
+                found += (
+                    (point, at, why, None, one.name, one.source, one.to, False)
+                    for one in self._json(plan, tuple[PlannedFlow, ...])
+                )
+            elif kept_not:
+                why = why or "the lab did not keep its promises"
+                found.append((point, at, why, flow, name, source, to, False))
+            elif attempt == last.get(trial, 1):
+                found.append((point, at, why, flow, name, source, to, bool(counts)))
+        return found
+
+    def has_figure(self, first: int, last: int, metric: str) -> bool:
+        """Return whether any of some flows has a figure of a metric."""
+        query = "SELECT 1 FROM figure WHERE flow_id BETWEEN ? AND ? AND metric = ? LIMIT 1"
+        with store_errors(self._path):
+            found = self._connection.execute(query, (first, last, metric)).fetchone()
+        return found is not None
+
+    def figures_between(
+        self, first: int, last: int, metrics: Collection[str]
+    ) -> list[tuple[int, str, str, float]]:
+        """Return flow, direction, metric and value of the figures of some flows that can be."""
+        columns = self._connection.execute("PRAGMA table_info(figure)")
+        knows = "broken" in {row["name"] for row in columns}
+        can_be = "AND (broken IS NULL OR rejected IS NOT NULL)" if knows else ""
+        query = (
+            "SELECT flow_id, direction, metric, value FROM figure WHERE flow_id BETWEEN ? AND ?"
+            f" AND metric IN ({','.join('?' * len(metrics))}) {can_be}"
+        )
+        cursor = self._connection.cursor()
+        cursor.row_factory = None
+        with store_errors(self._path):
+            return cursor.execute(query, (first, last, *metrics)).fetchall()
 
     def sources(self, trial_id: int, attempt: int | None = None) -> dict[int, SeriesSource]:
         """Return the series of an attempt of a trial, or of its last, by id."""

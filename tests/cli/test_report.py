@@ -39,9 +39,27 @@ def test_an_existing_file_is_replaced_when_the_page_is_complete(benchctl):
     assert not [*benchctl.directory.glob("*.part")]
 
 
+def test_a_site_of_all_runs_is_written_and_updated(benchctl):
+    done = benchctl("report", "--mesh", "-o", "site", "--since", "1d")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert re.fullmatch(r"site/index.html: (\d+) of \1 files are new\n", done.stdout)
+    index = (benchctl.directory / "site/index.html").read_text()
+    assert "What failed in the newest runs" in index
+    again = benchctl("report", "--mesh", "-o", "site", "--profile", "fail")
+    assert again.returncode == 0
+    assert "Two plans" not in (benchctl.directory / "site/index.html").read_text()
+
+
 @pytest.mark.parametrize(
     ("args", "code", "said"),
     [
+        (["--mesh"], 2, "--mesh needs a directory"),
+        (["--mesh", "good", "-o", "site"], 2, "--mesh takes no names of runs"),
+        (["--mesh", "-o", "fail.toml/site"], 2, "-o fail.toml/site"),
+        (["--mesh", "-o", "."], 2, "-o .: holds other files"),
+        (["--mesh", "-o", "site", "--until", "2020-01-01"], 2, "no run is from then"),
+        (["--mesh", "-o", "site", "--until", "soon"], 2, '--until "soon"'),
+        (["--until", "1d"], 2, "--until needs --mesh"),
         (["-o", "page.pdf"], 2, "-o page.pdf: no format has the extension .pdf"),
         (["-o", "gone/page.html"], 2, "-o gone/page.html: No such file or directory"),
         (["nowhere"], 2, 'no run "nowhere"'),

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec import Struct
 
@@ -73,16 +73,37 @@ def _changes(
 ) -> list[ChangePoint]:
     valid = [(place, row) for place, row in rows.items() if row.valid]
     means = [row.spread.mean for _, row in valid]
-    steps = find_steps(regular([times[place] for place, _ in valid], means), alarms)
-    bounds = [0, *(step.at for step in steps), len(valid)]
-    medians = [median(means[begin:end]) for begin, end in pairwise(bounds)] if steps else []
     found = []
-    for step, (before, after) in zip(steps, pairwise(medians), strict=True):
-        place, row = valid[step.at]
+    for at, before, after, confidence in level_changes(
+        [times[place] for place, _ in valid], means, alarms
+    ):
+        place, row = valid[at]
         size = after - before
         levels = Comparison(
             row.point, row.flow, row.direction, row.metric, (before,), (after,), size,
-            None, None, judge(size, 1 - step.confidence, better),
+            None, None, judge(size, 1 - confidence, better),
         )  # fmt: skip
-        found.append(ChangePoint(place, levels, step.confidence))
+        found.append(ChangePoint(place, levels, confidence))
     return found
+
+
+class LevelChange(NamedTuple):
+    """The place of the first value after a change, the medians before and after, the confidence."""
+
+    at: int
+    before: float
+    after: float
+    confidence: float
+
+
+def level_changes(
+    times: Sequence[float], means: Sequence[float], alarms: float = FALSE_ALARMS
+) -> list[LevelChange]:
+    """Return where the level of a figure changes; ``times`` are those of the runs (Unix)."""
+    steps = find_steps(regular(times, means), alarms)
+    bounds = [0, *(step.at for step in steps), len(means)]
+    medians = [median(means[begin:end]) for begin, end in pairwise(bounds)] if steps else []
+    return [
+        LevelChange(step.at, before, after, step.confidence)
+        for step, (before, after) in zip(steps, pairwise(medians), strict=True)
+    ]

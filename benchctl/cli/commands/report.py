@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from contextlib import ExitStack
 from pathlib import Path
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from benchctl.report.report import StoredRun
+    from benchctl.run.record import RunOutline
+    from benchctl.store.read import Reader
 
 ReportFormat = Literal["html", "md"]
 _ENDINGS = {"html": "html", "htm": "html", "md": "md", "markdown": "md"}
@@ -41,6 +44,34 @@ def report(
             help="One of html, md; default: by the extension of the output file, else html.",
         ),
     ] = None,
+    mesh: Annotated[
+        bool,
+        typer.Option(
+            "--mesh",
+            help="Write the site of all runs instead: who measures whom, how it is, how it was.",
+        ),
+    ] = False,
+    profile: Annotated[
+        str | None,
+        typer.Option(
+            "--profile",
+            metavar="PROFILE",
+            help="With --mesh, only runs of this profile, or a unique part.",
+            autocompletion=completion.measured_profiles,
+        ),
+    ] = None,
+    since: Annotated[
+        str | None,
+        typer.Option(
+            "--since",
+            metavar="WHEN",
+            help="With --mesh, only runs since a date, or not older than a duration.",
+        ),
+    ] = None,
+    until: Annotated[
+        str | None,
+        typer.Option("--until", metavar="WHEN", help="With --mesh, only runs until then."),
+    ] = None,
     output: options.OutputFile = None,
     _units: options.Units = None,
     store: options.Store,
@@ -48,7 +79,19 @@ def report(
     """Write runs as one page: what was asked, what came out, and why.
 
     The page has tables, figures, hosts, exact commands and the profile, and needs no other file.
+
+    With --mesh, -o names the directory of a site that any web server serves. Writing it again
+    updates it.
     """
+    if mesh:
+        if names != ["last"]:
+            raise UsageError("--mesh takes no names of runs", "use --since, --until and --profile")
+        options.reject_beside("--mesh", {"--format": form})
+        _write_mesh(output, profile, since, until, store)
+        return
+    chosen = {"--profile": profile, "--since": since, "--until": until}
+    if given := [name for name, value in chosen.items() if value is not None]:
+        raise UsageError(f"{given[0]} needs --mesh", "name runs; see benchctl runs")
     from benchctl.report.output.output import Output
     from benchctl.report.page.content import page_of
     from benchctl.report.page.html import html_of, require_jinja
@@ -63,6 +106,50 @@ def report(
         page = page_of(_stored(readers, names, store), pictures=shown == "html")
         out.write(html_of(page) if shown == "html" else markdown_of(page))
         out.publish()
+
+
+def _write_mesh(
+    output: Path | None, profile: str | None, since: str | None, until: str | None, store: Path
+) -> None:
+    """Write the site of the runs that were chosen. Raises UsageError."""
+    import time
+
+    from benchctl.report.mesh.changes import SCHEDULED
+    from benchctl.report.mesh.site import Site, write_site
+    from benchctl.schedule.book import Book
+    from benchctl.schedule.pages import told_of
+
+    if output is None:
+        raise UsageError("--mesh needs a directory", "for example: -o site/")
+    with options.open_reader(store) as reader:
+        found = _chosen(reader, profile, since, until)
+        names = {tag.removeprefix(SCHEDULED) for one in found for tag in one.tags}
+        told = [*told_of(Book(store).entries(), names)]
+        site = Site(output)
+        write_site(reader, found, site, told=told, now=time.time())
+    changed = sum(site.written.values())
+    print(f"{output / 'index.html'}: {changed:,} of {len(site.written):,} files are new")
+
+
+def _chosen(
+    reader: Reader, profile: str | None, since: str | None, until: str | None
+) -> list[RunOutline]:
+    """Return runs by their profile and time. Raises UsageError if there are none."""
+    from benchctl.cli.commands.runs import read_time
+    from benchctl.store.read import unique
+
+    found = reader.outlines()
+    if profile is not None:
+        known = dict.fromkeys(one.profile for one in found)
+        hint = f"profiles are: {', '.join(known) or 'none'}"
+        name = unique(profile, known, "profile", hint)
+        found = [one for one in found if one.profile == name]
+    earliest = 0.0 if since is None else read_time(since)
+    latest = math.inf if until is None else read_time(until, "--until")
+    found = [one for one in found if earliest <= one.created_time <= latest]
+    if not found:
+        raise UsageError("no run is from then", "see benchctl runs")
+    return found
 
 
 def _stored(readers: ExitStack, names: Sequence[str], store: Path) -> list[StoredRun]:

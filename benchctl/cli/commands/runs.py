@@ -161,8 +161,11 @@ def _chosen(
     return found
 
 
-def read_time(text: str) -> float:
-    """Return a local date and time, or a duration before now, as Unix time. Raises UsageError."""
+def read_time(text: str, option: str = "--since") -> float:
+    """Return a local date and time, or a duration before now, as Unix time.
+
+    Raises UsageError, which names the option.
+    """
     import time
     from datetime import datetime
 
@@ -177,8 +180,8 @@ def read_time(text: str) -> float:
         return time.time() - parse_duration(text)
     except ValueError:
         raise UsageError(
-            f'--since "{text}": neither a date nor a duration',
-            "for example: --since 2026-11-20, --since 2026-11-20T08:00, --since 12h, --since 7d",
+            f'{option} "{text}": neither a date nor a duration',
+            f"for example: {option} 2026-11-20, 2026-11-20T08:00, 12h, 7d",
         ) from None
 
 

@@ -1,0 +1,224 @@
+"""Writes the page of a mesh as files that any web server serves.
+
+Each file is written beside the old one and takes its place when it is complete; one that would not
+change is left alone. The page that people open is last. So an update that is killed leaves pages
+that can be read, and the next one goes on.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from statistics import fmean
+
+import msgspec
+
+from benchctl.errors import UnwrittenError, UsageError
+from benchctl.report.mesh.changes import SCHEDULED, Change, Told, found_changes, told_changes
+from benchctl.report.mesh.content import Mesh
+from benchctl.report.mesh.judging import Reference
+from benchctl.report.mesh.pages import Pages, run_path
+from benchctl.report.mesh.reading import History, Reading, read_history
+from benchctl.report.page.content import page_of
+from benchctl.report.page.html import html_of, require_jinja
+from benchctl.report.report import StoredRun, read_report
+from benchctl.run.record import Run, RunOutline
+from benchctl.store.bulk import Bulk
+from benchctl.store.read import Reader
+from benchctl.units import format_time
+from benchctl.visible import visible, visible_lines
+
+_HERE = Path(__file__).parent
+DAYS, PAIRS, RUNS = "days", "pairs", "runs"
+# Reports of runs: the newest ones, whole for those whose figures a page has room for.
+MOST_REPORTS, MOST_TRIALS = 100, 200
+_REPORTS = "reports.json"
+_LEFT_BEHIND_S = 3600.0
+
+
+class Site:
+    """The directory of a site."""
+
+    def __init__(self, path: Path) -> None:
+        """Raises UsageError if it cannot be one, or holds what is no site of a mesh."""
+        self._path = path
+        self.written: dict[str, bool] = {}
+        """The files of this update, and whether each has changed."""
+        try:
+            there = [one.name for one in path.iterdir()] if path.exists() else []
+            if there and not (path / DAYS).is_dir():
+                raise UsageError(f"-o {path}: holds other files", "name a directory of its own")
+            for folder in (DAYS, PAIRS, RUNS):
+                (path / folder).mkdir(parents=True, exist_ok=True)
+            for left in path.glob("**/.benchctl-*.part"):
+                if time.time() - left.stat().st_mtime > _LEFT_BEHIND_S:
+                    left.unlink(missing_ok=True)
+        except OSError as error:
+            raise UsageError(f"-o {path}: {error.strerror}") from None
+
+    def read(self, name: str) -> bytes | None:
+        """Return a file of days; None if it is not there."""
+        return self._read(f"{DAYS}/{name}")
+
+    def write(self, name: str, content: bytes) -> None:
+        """Write a file of days. Raises UnwrittenError."""
+        self.put(f"{DAYS}/{name}", content)
+
+    def keep_only(self, names: Sequence[str]) -> None:
+        """Remove the files of other days."""
+        kept = {*names, _REPORTS}
+        self._remove(one for one in (self._path / DAYS).iterdir() if one.name not in kept)
+
+    def put(self, name: str, content: bytes) -> None:
+        """Write a file if its content is another one. Raises UnwrittenError."""
+        target = self._path / name
+        self.written[name] = self.written.get(name, False)
+        if self._read(name) == content:
+            return
+        beside = target.with_name(f".benchctl-{secrets.token_hex(8)}.part")
+        try:
+            try:
+                beside.write_bytes(content)
+                beside.replace(target)
+            except BaseException:
+                beside.unlink(missing_ok=True)
+                raise
+        except OSError as error:
+            raise UnwrittenError(str(target), error) from None
+        self.written[name] = True
+
+    def clean(self) -> None:
+        """Remove pages that are not of this update."""
+        found = [*self._path.glob("matrix-*.html"), *self._path.glob(f"{PAIRS}/*.html"),
+                 *self._path.glob(f"{RUNS}/*.html")]  # fmt: skip
+        self._remove(
+            one for one in found if one.relative_to(self._path).as_posix() not in self.written
+        )
+
+    def keep(self, name: str) -> None:
+        """Leave a file as it is."""
+        self.written.setdefault(name, False)
+
+    def has(self, name: str) -> bool:
+        """Return whether a file is there."""
+        return (self._path / name).is_file()
+
+    def _read(self, name: str) -> bytes | None:
+        try:
+            return (self._path / name).read_bytes()
+        except OSError:
+            return None
+
+    @staticmethod
+    def _remove(paths: Iterable[Path]) -> None:
+        for path in [*paths]:
+            with suppress(OSError):
+                path.unlink()
+
+
+def write_site(
+    reader: Reader, outlines: Sequence[RunOutline], site: Site, *, told: Sequence[Told], now: float
+) -> Mesh:
+    """Write the site of some runs; ``told`` is what the logs of schedules say of them.
+
+    Raises StoreError, UnwrittenError, MissingError without Jinja2, and UsageError if nothing was
+    measured.
+    """
+    require_jinja()
+    history = read_history(reader, outlines, site)
+    if not history.values and not history.failures:
+        raise UsageError("no trial has ended", "see benchctl runs")
+    newest = [history.runs[place] for place in history.last.values()]
+    changes = [*told_changes(history, told)]
+    for run in newest:
+        if not any(tag.startswith(SCHEDULED) for tag in run.tags):
+            own = [one for one in outlines if one.profile == run.profile and one.status.has_ended]
+            changes += found_changes(reader, history, own)
+    outcomes = {
+        run.profile: read_report(reader, run).outcomes for run in newest if run.settings.expect
+    }
+    mesh = Mesh(history, changes, outcomes, _baselines(reader, history))
+    titles = dict.fromkeys(visible(run.title or run.profile) for run in newest)
+    reported = [*history.runs[-MOST_REPORTS:], *_changed(reader, outlines, history, changes)]
+    names = frozenset(run.name for run in reported)
+    pages = Pages(mesh, told, " / ".join(titles), made=now, runs=names)
+    for name, content in _shared():
+        site.put(name, content)
+    _write_reports(reader, history, reported, pages, site)
+    for name, text in pages.all():
+        site.put(name, text.encode("utf-8", "surrogateescape"))
+    site.clean()
+    return mesh
+
+
+def _shared() -> Iterable[tuple[str, bytes]]:
+    page = _HERE.parent / "page" / "page.css"
+    yield "mesh.css", page.read_bytes() + (_HERE / "mesh.css").read_bytes()
+    yield "mesh.js", (_HERE / "mesh.js").read_bytes()
+
+
+def _changed(
+    reader: Reader, outlines: Sequence[RunOutline], history: History, changes: Iterable[Change]
+) -> list[Run]:
+    """Return the older runs with which something changed, as far as they are stored."""
+    since = {one.run: one.since for one in changes}
+    new = {run.name for run in history.runs}
+    old = [one for one in outlines if one.name in since and one.name not in new]
+    old.sort(key=lambda one: since[one.name])
+    return [reader.run(one.id) for one in old[-MOST_REPORTS:]]
+
+
+def _baselines(reader: Reader, history: History) -> dict[int, Reference]:
+    """Return the figures of the baselines of profiles, by series."""
+    found: dict[int, Reference] = {}
+    for profile, run_id in reader.baselines().items():
+        if profile not in history.last:
+            continue
+        run = reader.run(run_id)
+        values: defaultdict[int, list[float]] = defaultdict(list)
+        bulk = Bulk(reader.path)
+        try:
+            reading = Reading(reader, bulk, history.numbers)
+            flows, _ = reading.flows(run)
+            for series, _, value in reading.figures(run, flows):
+                values[series].append(value)
+        finally:
+            bulk.close()
+        name = f"the baseline of {format_time(run.created_time)}"
+        found |= {
+            one: Reference(name, fmean(own), fmean(own), fmean(own)) for one, own in values.items()
+        }
+    return found
+
+
+def _write_reports(
+    reader: Reader, history: History, runs: Sequence[Run], pages: Pages, site: Site
+) -> None:
+    """Write the pages of runs; that of a run that has ended is written once."""
+    before = _known_reports(site.read(_REPORTS))
+    known: dict[str, str] = {}
+    places = {run.name: place for place, run in enumerate(history.runs)}
+    for run in runs:
+        path, place = run_path(run.name), places.get(run.name)
+        if run.trials > MOST_TRIALS or not run.status.has_ended:
+            site.put(path, pages.run_page(run, place).encode("utf-8", "surrogateescape"))
+            continue
+        stamp = f"{run.status} {run.finished_time} {','.join(run.tags)}"
+        if before.get(run.name) == stamp and site.has(path):
+            site.keep(path)
+        else:
+            text = visible_lines(html_of(page_of([StoredRun(reader, run)])))
+            site.put(path, text.encode("utf-8", "surrogateescape"))
+        known[run.name] = stamp
+    site.write(_REPORTS, msgspec.json.encode(known))
+
+
+def _known_reports(told: bytes | None) -> dict[str, str]:
+    try:
+        return msgspec.json.decode(told, type=dict[str, str]) if told else {}
+    except msgspec.MsgspecError:
+        return {}
