@@ -72,11 +72,9 @@ def serve(
         port = "" if served.port == can.default_port else f" --port {served.port}"
         version = f" {served.tool.version}" if served.tool.version else ""
         second_port = can.port_beside(served.port)
-        ports = (
-            f"port {served.port}"
-            if second_port is None
-            else (f"ports {served.port} and {second_port}")
-        )
+        ports = f"port {served.port}"
+        if second_port is not None:
+            ports = f"ports {served.port} and {second_port}"
         print(f"{backend.name}{version} listens on {ports}; on the other host type:")
         for address in here[:MOST_ADDRESSES]:
             print(f"  benchctl quick {address} --backend {backend.name}{port}")

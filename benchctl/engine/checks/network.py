@@ -229,10 +229,8 @@ async def ports_of(
         hint = "a host must have an address of this machine; declare other machines under [servers]"
         if host.reach is not None:
             hint = f"{address} must be an address of its own: set hosts.{flow.plan.to}.address"
-        raise MissingError(
-            f"flow {flow.plan.name}: {'no two free ports' if can.second_port else 'no free port'} "
-            f"at {address}, host {flow.plan.to}", hint,
-        )  # fmt: skip
+        lacking = "no two free ports at" if can.second_port else "no free port at"
+        raise MissingError(f"flow {flow.plan.name}: {lacking} {address}, host {flow.plan.to}", hint)
     return offered
 
 
