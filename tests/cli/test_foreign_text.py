@@ -18,7 +18,7 @@ from cli.conftest import TOY, Benchctl
 from markdown_it import MarkdownIt
 from PIL import Image
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
-from report.test_exports_of_samples import split
+from report.exports.test_exports_of_samples import split
 
 from benchctl.report.figures.figure import PictureKind
 

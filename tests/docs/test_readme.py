@@ -11,7 +11,7 @@ DOCUMENT = "../README.md"
 NOT_RUN = {
     "benchctl run public-servers": "minutes, on servers of others or in a lab",
     "benchctl run portfolio/": "minutes",
-    "benchctl again": "as long as the run before; tests/cli/test_again.py has what it does",
+    "benchctl again": "as long as the run before; tests/cli/commands/test_again.py holds it",
     "benchctl quick vm.example.org": "a host of others; docs/commands.md measures this one",
     "benchctl tui": "it needs a terminal",
     "make ": "they run these tests",

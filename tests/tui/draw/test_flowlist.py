@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from textual.widget import Widget
+from tui.draw.test_charts import FLOWS, VIEW, marks, traces_of
 from tui.driving import Clock, drive, open_replay, press, settle, shown
 from tui.made_runs import whole_run
-from tui.test_charts import FLOWS, VIEW, marks, traces_of
 
 from benchctl.report.timeline.traces import ALL
 from benchctl.tui.draw.plot.choice import Choice

@@ -1,8 +1,8 @@
 """The figures of a run as text: the same description that Matplotlib draws."""
 
 import pytest
+from report.figures.test_figures import KINDS, draw
 from report.pictured_run import pictured_run
-from report.test_figures import KINDS, draw
 from report.traced_run import traced_run
 
 from benchctl.report.figures.figure import PictureKind

@@ -8,7 +8,7 @@ from testing.sound_transcripts import TRANSCRIPTS
 
 from benchctl.testing import RULES
 
-WRITTEN = Path(__file__).parents[1] / "testing"
+WRITTEN = Path(__file__).parents[2] / "testing"
 
 
 @pytest.fixture

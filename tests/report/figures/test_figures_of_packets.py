@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from packets.simulated import SIZE, Plan, Transfer
 from packets.slow import slow
 from packets.written import ethernet, ipv4, pcap, tcp, trace_of
+from report.figures.test_figures import draw, rounded
 from report.pictured_run import pictured_run
-from report.test_figures import draw, rounded
 from report.traced_run import traced_run
 
 from benchctl.cli.main import app

@@ -14,8 +14,8 @@ plan = ["ok", "lucky"]
 [run]
 attempts = 1
 """
-LABS = Path(__file__).parents[2] / "profiles" / "labs"
-SAMPLES = Path(__file__).parents[1] / "imports" / "samples"
+LABS = Path(__file__).parents[3] / "profiles" / "labs"
+SAMPLES = Path(__file__).parents[2] / "imports" / "samples"
 
 
 def exported(benchctl, name="last"):

@@ -5,9 +5,9 @@ import re
 import numpy as np
 import pytest
 from msgspec.structs import replace
+from tui.draw.test_charts import FLOWS, traces_of
 from tui.driving import Clock, drive, open_live, open_replay, press, shown, until
 from tui.made_runs import whole_run
-from tui.test_charts import FLOWS, traces_of
 
 from benchctl.analysis.flow.counted import ValueHistogram
 from benchctl.report.figures.figure import PictureKind

@@ -8,8 +8,8 @@ from contextlib import closing
 from html import unescape
 
 import pytest
+from report.figures.test_figures import KINDS
 from report.pictured_run import pictured_run
-from report.test_figures import KINDS
 
 from benchctl.errors import MissingError, UsageError
 from benchctl.report.figures.figure import PictureKind

@@ -10,7 +10,7 @@ import pytest
 from benchctl.api import API_VERSION
 from benchctl.testing import scaffold
 
-TOY = Path(__file__).with_name("toy.py").read_text(encoding="utf-8")
+TOY = Path(__file__).parents[1].joinpath("toy.py").read_text(encoding="utf-8")
 NEWER = API_VERSION + 1
 STATES = {
     "fine": (TOY, "ok", ""),

@@ -10,7 +10,7 @@ from benchctl.cli.commands.man import ManPage, Section, page_of, plain, roff
 from benchctl.cli.main import COMMANDS, app, load
 from benchctl.cli.shared.command import command_of
 
-MAN = Path(__file__).parents[2] / "man"
+MAN = Path(__file__).parents[3] / "man"
 
 
 def pages():

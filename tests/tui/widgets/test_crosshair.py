@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from textual import events
+from tui.draw.test_charts import FLOWS, VIEW, steady, traces_of
 from tui.driving import Clock, drive, notices, open_live, open_replay, press, settle, shown, until
 from tui.made_runs import whole_run
-from tui.test_charts import FLOWS, VIEW, steady, traces_of
 
 from benchctl.store.read import Reader
 from benchctl.tui.draw.plot.charts import charts_of, compose
