@@ -122,6 +122,16 @@ class StoreDamagedError(StoreError):
     """The store contains invalid data."""
 
 
+class ArchiveError(BenchctlError):
+    """The archive cannot be reached, read or written."""
+
+    exit_code = 4
+
+
+class ArchiveAwayError(ArchiveError):
+    """The archive does not answer, or the connection to it was lost."""
+
+
 class LabError(BenchctlError):
     """The lab cannot be built here, or a link does not keep its promise."""
 

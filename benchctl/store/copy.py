@@ -11,7 +11,7 @@ from benchctl.store.database import connect, damaged, store_errors, transaction
 
 _TRIALS = "SELECT id FROM trial WHERE run_id = :run"
 _FLOWS = f"SELECT id FROM flow WHERE trial_id IN ({_TRIALS})"
-_ROWS = {
+ROWS = {
     "run": "id = :run",
     "trial": "run_id = :run",
     "flow": f"trial_id IN ({_TRIALS})",
@@ -32,10 +32,13 @@ class AlreadyThereError(StoreError):
         self.run = run
 
 
-def copy_run(path: Path, run_id: int, copy: Path, *, new_files: bool = False) -> int:
+def copy_run(
+    path: Path, run_id: int, copy: Path, *, new_files: bool = False, samples: bool = True
+) -> int:
     """Copy a run with all that belongs to it to a store that does not have it.
 
-    Packets stay where they are; what was found in them is copied.
+    Packets stay where they are; what was found in them is copied. Without ``samples`` those stay,
+    too.
 
     All or nothing. Returns its id there. Raises StoreError if either store fails, and
     AlreadyThereError, with ``new_files`` also if another run there was imported from one of its
@@ -49,9 +52,11 @@ def copy_run(path: Path, run_id: int, copy: Path, *, new_files: bool = False) ->
         with store_errors(copy), transaction(target):
             if there_already := _find(source, target, run_id, new_files=new_files):
                 raise AlreadyThereError(there_already)
-            for table, where in _ROWS.items():
+            for table, where in ROWS.items():
                 if table not in there:
                     continue  # of an earlier program
+                if table == "sample" and not samples:
+                    continue
                 names = sorted(_columns(source, table) & _columns(target, table))
                 with store_errors(path):
                     if "id" in names:
@@ -92,7 +97,7 @@ def check_tables(path: Path) -> None:
         rows = source.execute("SELECT name, type, sql FROM sqlite_master").fetchall()
         for row in rows:
             plain = row["type"] == "table" and not str(row["sql"]).startswith("CREATE VIRTUAL")
-            if row["name"] in _ROWS and not plain:
+            if row["name"] in ROWS and not plain:
                 raise damaged(path, f"{row['name']} is no table")
 
 

@@ -1,0 +1,170 @@
+"""Brings runs of an archive back into stores."""
+
+from __future__ import annotations
+
+import tempfile
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from datetime import datetime
+from pathlib import Path
+
+from msgspec import Struct
+
+from benchctl.archive.connection import Archive
+from benchctl.archive.parquet import read_pieces
+from benchctl.archive.pieces import AT_ONCE, KEPT, piece_of
+from benchctl.errors import ArchiveError, StoreError, UsageError
+from benchctl.run.record import RunOutline
+from benchctl.run.status import Status
+from benchctl.store.copy import AlreadyThereError, copy_run
+from benchctl.store.parcel import Parcel, Piece, content_sha256, restore
+from benchctl.store.read import Reader, unique
+
+
+class ArchivedRun(Struct, frozen=True):
+    """A run in an archive. ``file`` is the Parquet file of its samples, if they were moved."""
+
+    id: uuid.UUID
+    name: str
+    profile: str
+    created_time: datetime
+    status: Status
+    trials: int
+    tags: tuple[str, ...]
+    sha256: bytes
+    file: str | None
+
+    @property
+    def outline(self) -> RunOutline:
+        """What a list of runs shows."""
+        return RunOutline(
+            0, self.name, self.profile, self.created_time.timestamp(), self.status, self.trials,
+            self.tags,
+        )  # fmt: skip
+
+
+def archived_runs(archive: Archive) -> list[ArchivedRun]:
+    """Return the runs of an archive, the newest first. Raises ArchiveError."""
+    query = (
+        "SELECT id, name, profile, created_time, status, trials, tags, sha256, file"
+        " FROM benchctl_data.run ORDER BY created_time DESC, id"
+    )
+    return [
+        ArchivedRun(row[0], row[1], row[2], row[3], _status(row[4]), row[5], (*row[6],), *row[7:])
+        for row in archive.rows(query)
+    ]
+
+
+def _status(text: str) -> Status:
+    """Return the status of a run: nobody measures one in an archive."""
+    return Status.DIED if text == Status.RUNNING else Status(text)
+
+
+def find(runs: Sequence[ArchivedRun], text: str) -> ArchivedRun:
+    """Return the run that is named by its name, its id, a tag, a unique part of one, or last.
+
+    Raises UsageError.
+    """
+    if text == "last" and runs:
+        return runs[0]
+    tagged = [run for run in runs if text in run.tags]
+    if not any(text in run.name for run in runs) and len(tagged) == 1:
+        return tagged[0]
+    if not any(text in run.name for run in runs) and tagged:
+        some = ", ".join(run.name for run in tagged[:5])
+        raise UsageError(f'the tag "{text}" is that of {len(tagged)} runs', f"such as {some}")
+    named = {str(run.id): run for run in runs}
+    if text in named:
+        return named[text]
+    name = unique(
+        text, dict.fromkeys(run.name for run in runs), "run", "see benchctl runs --archive"
+    )
+    found = [run for run in runs if run.name == name]
+    if len(found) > 1:
+        ids = ", ".join(str(run.id) for run in found)
+        raise UsageError(f"{len(found)} runs are named {name}", f"name one by its id: {ids}")
+    return found[0]
+
+
+def pull(archive: Archive, run: ArchivedRun, store: Path, folder: Path | None = None) -> bool:
+    """Copy a run into a store; returns False if it is there already, as it is in the archive.
+
+    ``folder`` has the Parquet files of old months. Nothing is copied unless it is what was pushed,
+    to the last sample. Raises StoreError, ArchiveError, UsageError without such a file.
+    """
+    with tempfile.TemporaryDirectory(prefix="benchctl-") as place:
+        path = Path(place) / "run.sqlite"
+        pieces = (
+            _pieces(archive, run) if run.file is None else read_pieces(run.id, run.file, folder)
+        )
+        restore(_record(archive, run), pieces, path)
+        if content_sha256(path) != run.sha256:
+            raise ArchiveError(
+                f"{archive.name}: run {run.name} is not what was pushed",
+                "it was changed or damaged there; push it again from a store that has it",
+            )
+        try:
+            copy_run(path, 1, store)
+        except AlreadyThereError:
+            if _is_same(store, run):
+                return False
+            raise StoreError(
+                f"store {store} has another revision of run {run.name}",
+                "delete that one first, or choose another store with --store",
+            ) from None
+    return True
+
+
+def _is_same(store: Path, run: ArchivedRun) -> bool:
+    """Return whether a store has a run as it is in the archive."""
+    with closing(Reader(store)) as reader, tempfile.TemporaryDirectory(prefix="benchctl-") as place:
+        known = reader.names()[run.name]
+        return Parcel(store, known, Path(place)).sha256() == run.sha256
+
+
+def _record(archive: Archive, run: ArchivedRun) -> bytes:
+    found = archive.rows("SELECT record FROM benchctl_data.run WHERE id = %s", (run.id,))
+    if not found:
+        raise ArchiveError(f"{archive.name}: run {run.name} was deleted there")
+    return bytes(found[0][0])
+
+
+def _pieces(archive: Archive, run: ArchivedRun) -> Iterator[Piece]:
+    """Yield the samples of a run, as they were; a part of them is in memory."""
+    connection = archive.connection
+    with (
+        archive.errors(),
+        connection.transaction(),
+        connection.cursor("pieces", binary=True) as cursor,
+    ):
+        cursor.itersize = AT_ONCE
+        cursor.execute(
+            f"SELECT {', '.join(KEPT)} FROM benchctl_data.piece WHERE run = %(run)s AND"
+            " month = (SELECT month FROM benchctl_data.run WHERE id = %(run)s)"
+            " ORDER BY series, number",
+            {"run": run.id},
+        )
+        for row in cursor:
+            yield piece_of(row)
+
+
+@contextmanager
+def as_store(archive: Archive, runs: Sequence[ArchivedRun]) -> Iterator[Path]:
+    """Keep some runs in a store, without their samples, as long as the block lasts.
+
+    Raises ArchiveError, StoreError.
+    """
+    with tempfile.TemporaryDirectory(prefix="benchctl-") as place:
+        folder = Path(place)
+        store = folder / "runs.sqlite"
+        # The oldest first: the one that was stored last is the newest.
+        for number, run in enumerate(reversed(runs)):
+            path = folder / f"{number}.sqlite"
+            restore(_record(archive, run), (), path)
+            try:
+                copy_run(path, 1, store)
+            except AlreadyThereError:
+                raise ArchiveError(f"{archive.name}: two runs are named {run.name}") from None
+            path.unlink()
+        yield store
