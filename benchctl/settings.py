@@ -7,6 +7,8 @@
     log = "~/benchctl.log"     # every command line, as with --log; JSON lines with log_json = true
     notify = "bell"            # at the end of a run of a minute or more; or a command
     tags = ["lab2"]            # of new runs, unless others are given
+    archive = "postgresql://bench@db/benchctl"  # without its password
+    push = true                # each run to the archive when it has ended
     theme = "nord"             # of the screens, as glyphs and keys are
     glyphs = "blocks"          # braille, blocks, console or ascii
 
@@ -24,6 +26,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -74,6 +77,18 @@ def _units(value: Any) -> str:
     return str(value)
 
 
+def without_password(url: str) -> str:
+    """Return the URL of a database, or the words that libpq takes, without a password."""
+    url = re.sub(r"(://[^/?#@:]*:)[^/?#]*(?=@)", r"\1***", url)
+    return re.sub(r"(?i)(password\s*=\s*)('(?:[^'\\]|\\.)*'|[^\s&]*)", r"\1***", url)
+
+
+def _url(value: Any) -> str:
+    if without_password(_text(value)) != value:
+        raise ValueError("has a password: write that to ~/.pgpass, which only you may read")
+    return str(value)
+
+
 def _flag(value: Any) -> bool:
     if not isinstance(value, bool):
         raise ValueError("is neither true nor false")
@@ -105,6 +120,8 @@ _KNOWN = {
     "log_json": _Known(_flag, bool, JSON_LOG_VARIABLE, lambda text: text != "0"),
     "notify": _Known(_text, lambda: None),
     "tags": _Known(_texts, tuple),
+    "archive": _Known(_url, lambda: None, "BENCHCTL_ARCHIVE", str),
+    "push": _Known(_flag, bool, "BENCHCTL_PUSH", lambda text: text != "0"),
     "theme": _Known(_text, lambda: None),
     "glyphs": _Known(_text, lambda: None),
     "programs": _Known(_paths, dict),

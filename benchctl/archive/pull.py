@@ -35,12 +35,11 @@ class ArchivedRun(Struct, frozen=True):
     sha256: bytes
     file: str | None
 
-    @property
-    def outline(self) -> RunOutline:
-        """What a list of runs shows."""
+    def outline(self, run_id: int = 0) -> RunOutline:
+        """Return what a list of runs shows, by an id of the caller's."""
         return RunOutline(
-            0, self.name, self.profile, self.created_time.timestamp(), self.status, self.trials,
-            self.tags,
+            run_id, self.name, self.profile, self.created_time.timestamp(), self.status,
+            self.trials, self.tags,
         )  # fmt: skip
 
 

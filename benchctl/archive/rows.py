@@ -81,26 +81,24 @@ def rows_of(reader: Reader, run: Run) -> RunRows:
     found = RunRows([], [], [], {})
     for trial in reader.trials(run.id):
         planned = {flow.name: flow for flow in trial.flows}
-        attempts: dict[str, RecordedFlow] = {}
-        numbers: dict[str, int] = {}
-        for flow in reader.flows(trial.id, all_attempts=True):
-            source, target = _ends(planned, flow)
+        time = trial.started_time or trial.finished_time or run.created_time
+        attempts = reader.flows(trial.id, all_attempts=True)
+        last = attempts[-1].attempt if attempts else 0
+        for flow in attempts:
+            ends = _ends(planned, flow)
             found.places[flow.id] = (
-                moment(flow.started_time), trial.position + 1, plain(flow.name), flow.attempt,
-                source, target,
+                moment(flow.started_time), trial.position + 1, plain(flow.name), flow.attempt, *ends
             )  # fmt: skip
-            attempts[flow.name] = flow
-            numbers[flow.name] = flow.attempt
-        last = max(numbers.values(), default=0)
-        for flow in attempts.values():
             if flow.attempt == last:
-                found.flows.append(_flow(trial, flow, *_ends(planned, flow)))
+                began = moment(flow.started_time or time)
+                found.flows.append((began, *_flow(trial, flow, ends)))
                 if flow.status.counts:
-                    found.figures.extend(_figures(reader, run, trial, flow, planned))
+                    for subject, values in _figures(reader, run, trial, flow, ends):
+                        found.figures.append((subject, (began, *values)))
         if not attempts and trial.status.has_ended:
-            found.flows.extend(_never_begun(trial))
+            found.flows.extend((moment(time), *one) for one in _never_begun(trial))
         for host in sorted({*trial.counters, *trial.clocks}):
-            found.hosts.append(_host(trial, host))
+            found.hosts.append((moment(time), *_host(trial, host)))
     return found
 
 
@@ -110,50 +108,37 @@ def _ends(planned: Mapping[str, PlannedFlow], flow: RecordedFlow) -> tuple[str, 
     return plain(flow.source), plain(flow.target if known is None else known.to)
 
 
-def _flow(trial: Trial, flow: RecordedFlow, source: str, target: str) -> tuple[Any, ...]:
+def _flow(trial: Trial, flow: RecordedFlow, ends: tuple[str, str]) -> tuple[Any, ...]:
     return (
-        moment(flow.started_time or trial.started_time), trial.position + 1, trial.repeat,
-        as_json(trial.point), plain(flow.name), plain(flow.backend), source, target,
-        plain(flow.direction), flow.attempt, str(flow.status), plain(flow.failure),
-        plain(flow.error or trial.error),
+        trial.position + 1, trial.repeat, as_json(trial.point), plain(flow.name),
+        plain(flow.backend), *ends, plain(flow.direction), flow.attempt, str(flow.status),
+        plain(flow.failure), plain(flow.error or trial.error),
     )  # fmt: skip
 
 
 def _never_begun(trial: Trial) -> Iterator[tuple[Any, ...]]:
-    """Yield the flows of a trial that failed before any of them began."""
+    """Yield the flows of a trial that ended before any of them began."""
     for flow in trial.flows:
         yield (
-            moment(trial.started_time or trial.finished_time), trial.position + 1, trial.repeat,
-            as_json(trial.point), plain(flow.name), plain(flow.backend), plain(flow.source),
-            plain(flow.to), str(flow.direction), 0, str(trial.status), "", plain(trial.error),
+            trial.position + 1, trial.repeat, as_json(trial.point), plain(flow.name),
+            plain(flow.backend), plain(flow.source), plain(flow.to), str(flow.direction), 0,
+            str(trial.status), "", plain(trial.error),
         )  # fmt: skip
 
 
 def _figures(
-    reader: Reader, run: Run, trial: Trial, flow: RecordedFlow, planned: Mapping[str, PlannedFlow]
+    reader: Reader, run: Run, trial: Trial, flow: RecordedFlow, ends: tuple[str, str]
 ) -> Iterator[tuple[Subject, tuple[Any, ...]]]:
-    began = moment(flow.started_time or trial.started_time or run.created_time)
     kept = all(link["kept"] for link in trial.links)
     for (direction, metric), figure in sorted(reader.figures(flow.id).items()):
-        source, target = _ends(planned, flow)
-        if direction == Direction.RECEIVE:
-            source, target = target, source
+        source, target = reversed(ends) if direction == Direction.RECEIVE else ends
         subject = Subject(
             plain(run.profile), plain(flow.name), plain(flow.backend), source, target,
             plain(direction), as_json(trial.point), plain(metric),
         )  # fmt: skip
-        spread = (figure.spread.get(name) for name in _SPREAD)
-        yield (
-            subject,
-            (
-                began,
-                trial.position + 1,
-                trial.repeat,
-                kept and figure.counts,
-                figure.value,
-                *spread,
-            ),
-        )
+        spread = [figure.spread.get(name) for name in _SPREAD]
+        valid = kept and figure.counts
+        yield subject, (trial.position + 1, trial.repeat, valid, figure.value, *spread)
 
 
 def _host(trial: Trial, host: str) -> tuple[Any, ...]:
@@ -168,7 +153,7 @@ def _host(trial: Trial, host: str) -> tuple[Any, ...]:
     if cpu is not None:
         busy = (cpu.busy_ratio, cpu.busiest_ratio, cpu.softirq_ratio, cpu.steal_ratio)
     return (
-        moment(trial.started_time), trial.position + 1, plain(host), *busy, *sums,
+        trial.position + 1, plain(host), *busy, *sums,
         None if clock is None else clock.offset_s, None if clock is None else clock.error_s,
         plain(told.unread), as_json({name: n for name, n in told.counts.items() if n}),
     )  # fmt: skip

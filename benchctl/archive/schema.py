@@ -76,7 +76,7 @@ CREATE INDEX figure_of_subject ON figure (subject, time) INCLUDE (valid, value, 
 CREATE INDEX figure_of_run ON figure (run);
 CREATE INDEX figure_of_time ON figure USING brin (time) WITH (pages_per_range = 16);
 CREATE TABLE flow (                     -- the last attempt of each
-    time timestamptz,
+    time timestamptz NOT NULL,
     run uuid NOT NULL REFERENCES run ON DELETE CASCADE,
     trial integer NOT NULL,
     repeat integer NOT NULL,
@@ -94,7 +94,7 @@ CREATE TABLE flow (                     -- the last attempt of each
 CREATE INDEX flow_of_run ON flow (run);
 CREATE INDEX flow_of_time ON flow USING brin (time) WITH (pages_per_range = 16);
 CREATE TABLE host (                     -- what a host counted during a trial
-    time timestamptz,
+    time timestamptz NOT NULL,
     run uuid NOT NULL REFERENCES run ON DELETE CASCADE,
     trial integer NOT NULL,
     host text NOT NULL,
@@ -158,9 +158,10 @@ $$;
 REVOKE ALL ON FUNCTION add_month FROM PUBLIC;
 """
 
-DROP_VIEWS = (
-    "DROP VIEW benchctl.runs, benchctl.figures, benchctl.flows, benchctl.hosts, benchctl.samples"
-)
+DROP_VIEWS = """
+DROP VIEW benchctl.runs, benchctl.subjects, benchctl.figures, benchctl.flows, benchctl.hosts,
+    benchctl.samples
+"""
 """Fails if somebody's own views are made of them."""
 
 VIEWS = """
@@ -171,6 +172,9 @@ CREATE VIEW benchctl.runs AS
 SELECT id, name, profile, title, created_time, started_time, finished_time, status, error, trials,
     tags, origin, samples, file AS samples_file, pushed_time, pushed_by
 FROM run;
+
+CREATE VIEW benchctl.subjects AS
+SELECT profile, flow, backend, source, target, direction, point, metric FROM subject;
 
 CREATE VIEW benchctl.figures AS
 SELECT f.time, r.name AS run, s.profile, f.trial, f.repeat, s.point, s.flow, s.backend, s.source,

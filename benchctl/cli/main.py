@@ -40,8 +40,8 @@ _INTERRUPTED = SIGNAL_CODES[signal.SIGINT]
 
 COMMANDS = (
     "run", "quick", "init", "plan", "check", "tui", "runs", "show", "compare", "baseline", "trend",
-    "schedule", "plot", "report", "import", "export", "packets", "resume", "again", "serve",
-    "backends", "doctor", "schema", "settings", "store", "lab", "help",
+    "schedule", "archive", "plot", "report", "import", "export", "packets", "resume", "again",
+    "serve", "backends", "doctor", "schema", "settings", "store", "lab", "help",
 )  # fmt: skip
 
 

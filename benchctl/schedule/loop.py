@@ -7,14 +7,14 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from typing import Protocol
 
 import msgspec
 from msgspec.structs import replace
 
-from benchctl.errors import BenchctlError
+from benchctl.errors import BenchctlError, UsageError
 from benchctl.interrupts import Asked
 from benchctl.run.record import BASELINE, Run
 from benchctl.schedule.book import Book, LogEntry, Overlap, Schedule, What, handled_until
@@ -150,11 +150,18 @@ class Scheduler:
                 text=lines[0] if lines and run is None else "",
             ),
         )  # fmt: skip
-        try:
+        with self._problems(schedule):
             self._tell_news(schedule, run, told)
-            self._clean_up(schedule)
+        with self._problems(schedule):
+            self._keep(schedule)
+
+    @contextmanager
+    def _problems(self, schedule: Schedule, about: str = "") -> Iterator[None]:
+        """Write down an error, and go on."""
+        try:
+            yield
         except BenchctlError as error:
-            self._write(schedule, LogEntry(What.PROBLEM, text=error.message))
+            self._write(schedule, LogEntry(What.PROBLEM, text=about + error.message))
 
     def _run(self, argv: Sequence[str]) -> tuple[int, str]:
         """Run a command to its end; returns its exit code and its errors. Signals are passed on.
@@ -165,6 +172,7 @@ class Scheduler:
         with subprocess.Popen(
             argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
             text=True, errors="replace", start_new_session=True,
+            env={**os.environ, "BENCHCTL_PUSH": "0"},  # `_keep` pushes it, and what waits
         ) as child:  # fmt: skip
             while True:
                 try:
@@ -225,8 +233,40 @@ class Scheduler:
             text = f"notify {schedule.notify}: {why}"
             self._write(schedule, LogEntry(What.PROBLEM, text=text))
 
-    def _clean_up(self, schedule: Schedule) -> None:
-        """Move runs that are too old to the trash, but no baseline."""
+    def _keep(self, schedule: Schedule) -> None:
+        """Push the runs that the archive lacks, if the settings ask for it; then clean up.
+
+        Raises ArchiveError if the archive is away: no run is moved then.
+        """
+        if not self._book.store.exists():
+            return
+        if not settings()["push"]:
+            self._clean_up(schedule, lambda _: True)
+            return
+        from benchctl.archive.connection import open_archive
+        from benchctl.archive.push import missing, push
+
+        url = settings()["archive"]
+        if url is None:
+            raise UsageError(
+                "push = true, and no archive is named", 'archive = "URL" in settings.toml'
+            )
+        with open_archive(url) as archive, closing(Reader(self._book.store)) as reader:
+
+            def is_there(run_id: int) -> bool:
+                run = reader.run(run_id)
+                with self._problems(schedule, f"run {run.name} is not archived: "):
+                    push(archive, reader, run)
+                    return True
+                return False
+
+            ids = [run_id for _, run_id in self._runs(reader, schedule)]
+            for run in [*missing(archive, reader, map(reader.run, ids))]:
+                is_there(run.id)
+            self._clean_up(schedule, is_there)
+
+    def _clean_up(self, schedule: Schedule, is_kept: Callable[[int], bool]) -> None:
+        """Move runs that are too old to the trash, but no baseline, and none that is not kept."""
         if schedule.keep_s is None:
             return
         oldest = self._clock.time() - schedule.keep_s
@@ -240,4 +280,5 @@ class Scheduler:
                 and one.status.has_ended
             ]
         for one in old:
-            trash_run(self._book.store, one.id, self._clock.time())
+            if is_kept(one.id):
+                trash_run(self._book.store, one.id, self._clock.time())

@@ -9,9 +9,7 @@ from store.store_support import FIVE_MBIT, add_flow, add_sample, figures, measur
 
 from benchctl.archive.pull import archived_runs, find, pull
 from benchctl.archive.push import Outcome, push
-from benchctl.errors import StoreError, UsageError
 from benchctl.report.report import StoredRun
-from benchctl.store.manage import add_remark, set_tags
 from benchctl.store.read import Reader
 from benchctl.store.record import Recorder
 
@@ -41,7 +39,9 @@ def odd_run(store):
         first, second, _ = (trial.id for trial in reader.trials(run_id))
         recorder.update_run(status="running", started_time=1e9, facts={"host": "a\0b \ud7ff"})
         for attempt in (1, 2):
-            flow = add_flow(recorder, first, attempt=attempt, status="ok", error="\0 x", stderr="\0")
+            flow = add_flow(
+                recorder, first, attempt=attempt, status="ok", error="\0 x", stderr="\0"
+            )
             for number in range(25_000 if attempt == 2 else 3):
                 add_sample(recorder, flow, number / 10, stream=number % 2)
                 if not number % 3:

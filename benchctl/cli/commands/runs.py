@@ -60,11 +60,15 @@ def _list(
         bool, typer.Option("--failed", help="Only runs that failed or died.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per run.")] = False,
+    archive: options.Archive = None,
     _pager: options.Pager = False,
     store: options.Store,
 ) -> None:
     if context.invoked_subcommand is not None:
         no_options_before(context)
+        return
+    if archive is not None:
+        _list_archived(archive, tags, profile, since, failed, as_json=as_json)
         return
     from benchctl.cli.shared.colour import coloured
     from benchctl.errors import StoreDamagedError
@@ -87,6 +91,34 @@ def _list(
         if lost:
             sys.stdout.flush()
             raise lost[0]
+
+
+def _list_archived(
+    url: str,
+    tags: list[str],
+    profile: str | None,
+    since: str | None,
+    failed: bool,
+    *,
+    as_json: bool,
+) -> None:
+    from benchctl.archive.connection import open_archive
+    from benchctl.archive.pull import archived_runs, as_store
+    from benchctl.cli.shared.colour import coloured
+
+    with open_archive(options.archive_url(url)) as opened:
+        there = archived_runs(opened)
+        outlines = [one.outline(place) for place, one in enumerate(there)]
+        found = _chosen(outlines, tags, profile, since, failed)
+        if not as_json:
+            with coloured():
+                print_table(found)
+            return
+        from benchctl.report.exports.entries import run_entry
+
+        for one in found:  # one by one: their trials come with them
+            with as_store(opened, [there[one.id]]) as path, options.open_reader(path) as reader:
+                print(json.dumps(run_entry(reader.find("last"))))
 
 
 runs = group("List all runs, newest first.\n\nIts commands tag, stop and delete runs.", _list)

@@ -72,7 +72,8 @@ def add(
         typer.Option(
             "--keep",
             metavar="DURATION",
-            help="Move runs that are older to the trash, but no baseline; default: keep all.",
+            help="Move older runs to the trash, but no baseline, and none that the archive of"
+            " push = true lacks; default: keep all.",
         ),
     ] = None,
     name: Annotated[

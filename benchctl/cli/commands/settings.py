@@ -19,13 +19,23 @@ def settings(
 
     Settings are read from settings.toml in your configuration directory.
     """
-    from benchctl.settings import NAMES
+    from benchctl.settings import NAMES, without_password
     from benchctl.settings import settings as read
     from benchctl.tui.preferences import preferences_of
 
     found = read()
     preferences_of(found)  # which checks what only the screens know
     entries = [(name, found.find(name)) for name in NAMES]
+    # That of the environment may have one.
+    entries = [
+        (
+            name,
+            one._replace(value=without_password(one.value))
+            if name == "archive" and one.value
+            else one,
+        )
+        for name, one in entries
+    ]
     if not as_json:
         print(f"file {found.path}{'' if found.path.exists() else ' (not there)'}")
     for name, one in entries:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,7 +16,7 @@ from benchctl.errors import UsageError
 from benchctl.visible import visible
 
 if TYPE_CHECKING:
-    from benchctl.run.record import Run
+    from benchctl.run.record import Run, RunOutline
     from benchctl.store.read import Reader
 
 
@@ -53,6 +55,7 @@ def trend(
     ],
     _pager: options.Pager = False,
     _units: options.Units = None,
+    archive: options.Archive = None,
     store: options.Store,
 ) -> None:
     """Show one figure over all runs of a profile, and when its level changed."""
@@ -72,8 +75,7 @@ def trend(
 
     if as_json:
         options.reject_beside("--json", {"--csv": as_csv})
-    with options.open_reader(store) as reader:
-        runs = _runs(reader, profile, since)
+    with _opened(store, archive, profile, since) as (reader, runs):
         reports = [read_report(reader, run) for run in runs]
     known = dict.fromkeys(row.metric for report in reports for row in report.summary)
     vocabulary = runs[-1].vocabulary
@@ -99,12 +101,34 @@ def trend(
         sys.exit(1)
 
 
-def _runs(reader: Reader, text: str, since: str | None) -> list[Run]:
-    """Return the ended runs of a profile, the oldest first. Raises UsageError."""
+@contextmanager
+def _opened(
+    store: Path, archive: str | None, profile: str, since: str | None
+) -> Iterator[tuple[Reader, list[Run]]]:
+    """Open a store, or an archive, and find the ended runs of a profile, the oldest first."""
+    if archive is None:
+        with options.open_reader(store) as reader:
+            yield (
+                reader,
+                [reader.run(run_id) for run_id in _ended(reader.outlines(), profile, since)],
+            )
+        return
+    from benchctl.archive.connection import open_archive
+    from benchctl.archive.pull import archived_runs, as_store
+
+    with open_archive(options.archive_url(archive)) as opened:
+        there = archived_runs(opened)
+        outlines = [one.outline(-place) for place, one in enumerate(there)]
+        wanted = [there[-run_id] for run_id in reversed(_ended(outlines, profile, since))]
+        with as_store(opened, wanted) as path, options.open_reader(path) as reader:
+            yield reader, reader.runs()[::-1]
+
+
+def _ended(outlines: Sequence[RunOutline], text: str, since: str | None) -> list[int]:
+    """Return the ids of the ended runs of a profile, the oldest first. Raises UsageError."""
     from benchctl.cli.commands.runs import read_time
     from benchctl.store.read import unique
 
-    outlines = reader.outlines()
     names = dict.fromkeys(one.profile for one in outlines)
     part = Path(text).stem if text.endswith(".toml") else text
     name = unique(part, names, "profile", f"profiles are: {', '.join(names) or 'none'}")
@@ -117,7 +141,7 @@ def _runs(reader: Reader, text: str, since: str | None) -> list[Run]:
     )
     if not begun:
         raise UsageError(f"no run of {name} has ended", "see benchctl runs")
-    return [reader.run(run_id) for _, run_id in begun]
+    return [run_id for _, run_id in begun]
 
 
 def _figure(text: str | None, known: dict[str, None], wanted: tuple[str, ...]) -> tuple[str, str]:

@@ -282,7 +282,39 @@ Junit = Annotated[
         autocompletion=completion.files,
     ),
 ]
+Archive = Annotated[
+    str | None,
+    typer.Option(
+        "--archive",
+        metavar="URL",
+        help="The runs of this archive, not of the store; settings: the one in the settings.",
+    ),
+]
+ArchiveUrl = Annotated[
+    str,
+    typer.Option(
+        "--archive",
+        metavar="URL",
+        default_factory=str,
+        show_default=False,
+        help="The archive; default: as in benchctl settings.",
+    ),
+]
 Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Show no progress on stderr.")]
+
+
+def archive_url(given: str | None) -> str:
+    """Return the URL of an archive: the given one, or that of the settings. Raises UsageError."""
+    from benchctl.settings import settings
+
+    if given and given != "settings":
+        return given
+    url: str | None = settings()["archive"]
+    if not url:
+        raise UsageError(
+            "no archive is named", 'use --archive URL, or archive = "URL" in settings.toml'
+        )
+    return url
 
 
 def run_and_store(name: str, store: Path) -> tuple[str, Path]:

@@ -42,6 +42,7 @@ from benchctl.run.status import Status
 from benchctl.store.follow import Follower, RunEvent
 from benchctl.store.read import Reader
 from benchctl.store.record import interrupt_run
+from benchctl.visible import visible
 
 POLL_S = 0.1
 
@@ -105,7 +106,9 @@ def measure(
                 watch.follow(_OtherRunner(reader, run))
         for line in said:
             print(f"benchctl: {line}", file=sys.stderr)
-        return watch.conclude(exit_code)
+        code = watch.conclude(exit_code)
+        push_ended(reader, run_id)
+        return code
 
 
 def _leave(store: Path, run: Run, asked: Asked) -> int:
@@ -140,6 +143,32 @@ def attach_to(store: Path, name: str, showing: Showing) -> int:
         again = f"watch it again with: benchctl run --attach {run.name}"
         print(f"benchctl: run {run.name} continues; {again}", file=sys.stderr)
         return SIGNAL_CODES[asked.by or signal.SIGINT]
+
+
+def push_ended(reader: Reader, run_id: int) -> None:
+    """Bring a run into the archive if the settings ask for it; says why not.
+
+    It is in the store, so that changes nothing else.
+    """
+    from benchctl.settings import settings
+
+    if not settings()["push"]:
+        return
+    from benchctl.archive.connection import open_archive
+    from benchctl.archive.push import can_be_pushed, push
+
+    run = reader.run(run_id)
+    if not can_be_pushed(reader, run):
+        return
+    try:
+        with open_archive(options.archive_url(None)) as archive:
+            push(archive, reader, run)
+    except BenchctlError as error:
+        print(
+            visible(f"benchctl: run {run.name} is not archived: {error.message}")
+            + "\n  push it later: benchctl archive push",
+            file=sys.stderr,
+        )
 
 
 class _Watch:
