@@ -20,6 +20,7 @@ PACKAGES = {
     "ip": "iproute2",
     "mtr": "mtr-tiny",
     "nft": "nftables",
+    "postgres": "postgresql",
     "ping": "iputils-ping",
     "setpriv": "util-linux",
     "ssh": "openssh-client",
@@ -28,6 +29,8 @@ PACKAGES = {
     "unshare": "util-linux",
 }
 """The Debian package of a program where its name is another."""
+BESIDE_THE_PATH = ("/usr/sbin", "/sbin", "/usr/lib/postgresql/*/bin")
+"""Where programs are that the PATH of ordinary users lacks; Debian has each PostgreSQL apart."""
 OWAMP_PROGRAMS = ("owampd", "owping", "twampd", "twping")
 """Of no package."""
 NOT_IN_EVERY_CI = {
@@ -91,9 +94,16 @@ def missing(item):
     return list(filter(None, found))
 
 
+def program(name):
+    """Return the path of a program; empty if it is not there."""
+    if found := shutil.which(name):
+        return found
+    found = [path for folder in BESIDE_THE_PATH for path in Path("/").glob(f"{folder[1:]}/{name}")]
+    return str(max(found, default=""))
+
+
 def _missing_program(name):
-    # The PATH of ordinary users lacks sbin on Debian.
-    if shutil.which(name) or shutil.which(name, path="/usr/sbin:/sbin"):
+    if program(name):
         return ""
     if name in OWAMP_PROGRAMS:
         return f"needs {name}: build github.com/perfsonar/owamp, and have it on the PATH"

@@ -2,7 +2,6 @@
 
 import os
 import pwd
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -10,16 +9,8 @@ import time
 from contextlib import contextmanager
 from pathlib import Path
 
-BINARIES = "/usr/lib/postgresql/*/bin"
-
-
-def find(program):
-    """Return a program of PostgreSQL's server, the newest; empty if it is not there."""
-    found = sorted(
-        Path("/").glob(f"{BINARIES[1:]}/{program}"),
-        key=lambda path: int(path.parts[-3].split(".")[0]),
-    )
-    return str(found[-1]) if found else shutil.which(program) or ""
+import psycopg
+from needs import program
 
 
 @contextmanager
@@ -46,14 +37,14 @@ def running(settings=()):
         # Where everybody may be.
         quiet = {"stdout": subprocess.DEVNULL, "cwd": "/", "env": {"PATH": os.environ["PATH"]}}
         subprocess.run(
-            [*user, find("initdb"), "--pgdata", data, "--username=owner", "--auth=trust",
+            [*user, program("initdb"), "--pgdata", data, "--username=owner", "--auth=trust",
              "--encoding=UTF8", "--locale=C", "--no-sync"],
             check=True, **quiet,
         )  # fmt: skip
         argv = [*user]
         if sys.platform == "linux":
             argv += ["setpriv", "--pdeathsig", "INT"]
-        argv += [find("postgres"), "-D", data]
+        argv += [program("postgres"), "-D", data]
         with log.open("w") as file:
             server = subprocess.Popen(
                 [*argv, *(word for one in options for word in ("-c", one))],
@@ -66,8 +57,6 @@ def running(settings=()):
             def make():
                 nonlocal number
                 number += 1
-                import psycopg
-
                 with psycopg.connect(_url(folder, "postgres"), autocommit=True) as connection:
                     connection.execute(f"CREATE DATABASE archive{number}")
                 return _url(folder, f"archive{number}")
@@ -83,8 +72,6 @@ def _url(folder, database):
 
 
 def _wait(server, folder, log):
-    import psycopg
-
     deadline = time.monotonic() + 60
     while True:
         if server.poll() is not None or time.monotonic() > deadline:

@@ -90,7 +90,7 @@ class Archive:
                 f"{self.name} was made by {age} benchctl (format {version}, here {VERSION})", hint
             )
 
-    def rows(self, query: str, values: Any = ()) -> list[tuple[Any, ...]]:
+    def rows(self, query: str, values: Any = None) -> list[tuple[Any, ...]]:
         """Return the rows of a query."""
         with self.errors():
             return self.connection.execute(query, values).fetchall()
@@ -161,10 +161,12 @@ def archive_errors(name: str) -> Iterator[None]:
 
     try:
         yield
-    except (psycopg.ProgrammingError, psycopg.OperationalError, psycopg.DatabaseError) as error:
+    except psycopg.DatabaseError as error:
         code = error.sqlstate or ""
-        said = (error.diag.message_primary or str(error)).strip()
-        text = f"{name}: {' '.join(said.split())}"
+        if isinstance(error, psycopg.ProgrammingError) and not code:
+            raise  # a bug of ours
+        said = (error.diag.message_primary or str(error)).strip().partition("\n")[0]
+        text = f"{name}: {said}"
         hint = _HINTS.get(code, "")
         away = isinstance(error, psycopg.OperationalError) and (not code or code.startswith(_AWAY))
         if away:

@@ -4,6 +4,7 @@ import io
 import math
 import re
 import sqlite3
+from contextlib import closing
 
 import duckdb
 import pandas
@@ -13,13 +14,14 @@ from msgspec import structs
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from report.sample_report import REPORT, Stored
 from report.whole import whole
-from store.store_support import NOW, add_flow, figures
+from store.store_support import NOW, add_flow, figures, new_run
 
 from benchctl.analysis.flow.figures import distribution
 from benchctl.report.exports import influx
 from benchctl.report.exports.entries import summary_entry
 from benchctl.report.report import StoredRun
 from benchctl.run.planned import PlannedRun, PlannedTrial, Settings
+from benchctl.run.record import Figure
 from benchctl.store.read import Reader
 from benchctl.store.record import Recorder, create_run
 
@@ -168,12 +170,38 @@ def test_prometheus_reads_the_mean_of_every_metric():
         "profile": "sample", "flow": "bulk", "direction": "send", "axis_streams": "1",
         "axis_to": "paris",
     }  # fmt: skip
+    low, high = (
+        families[f"benchctl_throughput_ci95_{end}_bits_per_second"].samples
+        for end in ("low", "high")
+    )
+    assert [(one.value, other.value) for one, other in zip(low, high, strict=True)] == [
+        (one["ci95_low"], one["ci95_high"])
+        for one in told
+        if one["metric"] == "throughput_bps" and one["ci95_low"] is not None
+    ]
     assert families["benchctl_rtt_seconds"].samples[0].value == 0.02041
     assert [one.value for one in families["benchctl_expectation_met"].samples] == [0, 1]
     assert math.isclose(
         families["benchctl_run_finished_seconds"].samples[0].value, REPORT.run.finished_time
     )
     assert all(one.timestamp is None for family in families.values() for one in family.samples)
+
+
+def test_prometheus_reads_the_95th_percentile_of_a_distribution(tmp_path):
+    store = tmp_path / "runs.sqlite"
+    run_id, _ = new_run(store, trials=2)
+    with closing(Recorder(store, run_id)) as recorder, closing(Reader(store)) as reader:
+        recorder.update_run(status="running")
+        for trial, p95 in zip(reader.trials(run_id), (0.03, 0.05), strict=True):
+            flow_id = add_flow(recorder, trial.id, status="ok")
+            figure = Figure(0.02, "samples", {"p95": p95})
+            recorder.add_figures(flow_id, {("round-trip", "rtt_s"): figure})
+            recorder.update_trial(trial.id, status="running")
+            recorder.update_trial(trial.id, status="ok")
+        recorder.update_run(status="ok")
+        text = whole("openmetrics", StoredRun(reader, reader.run(run_id)))
+    families = {one.name: one for one in text_string_to_metric_families(text)}
+    assert [one.value for one in families["benchctl_rtt_p95_seconds"].samples] == [0.03, 0.05]
 
 
 @pytest.fixture

@@ -98,6 +98,7 @@ def push(
     from benchctl.archive.push import missing, packets_left, push
 
     failed: list[StoreError] = []
+    pushed = 0
     with (
         options.open_reader(store) as reader,
         open_archive(options.archive_url(url)) as opened,
@@ -111,9 +112,10 @@ def push(
                 failed.append(error)
                 continue
             print(f"{run.name}  {outcome}", flush=True)
+            pushed += 1
             if left := packets_left(store, run):
                 print(visible(f"{run.name}: {left}"), file=sys.stderr)
-        if not names and not chosen and not failed:
+        if not pushed and not failed:
             print(f"{opened.name} has every run that has ended", file=sys.stderr)
     if failed:
         for one in failed[:-1]:
@@ -183,11 +185,8 @@ def list_(*, url: options.ArchiveUrl, store: options.Store) -> None:
             with options.open_reader(store) as reader:
                 lacks = len([*missing(opened, reader, _all(reader, []))])
             if lacks:
-                print(
-                    f"{format_count(lacks, 'run')} of this store are to be pushed:"
-                    " benchctl archive push",
-                    file=sys.stderr,
-                )
+                left = format_count(lacks, "run")
+                print(f"{left} of this store to push: benchctl archive push", file=sys.stderr)
 
 
 @archive.command(cls=PlainCommand)

@@ -1,6 +1,7 @@
 """The summary as OpenMetrics 1.0 text, as Prometheus reads it.
 
-Each metric is a gauge: the mean over the repeats of a point. Names and labels are the same from run
+Each metric is a gauge: the mean over the repeats of a point. Others have the interval of the mean,
+and the 95th percentile of a distribution. Names and labels are the same from run
 to run, and lines have no timestamps. So node_exporter's textfile collector and the Pushgateway take
 the file of a nightly run as the next values of the same series.
 """
@@ -13,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from benchctl.analysis.runs.outcomes import Answer
 from benchctl.analysis.runs.summary import SummaryRow
-from benchctl.report.report import StoredRun
+from benchctl.report.report import Report, StoredRun
 from benchctl.units import without_unit
 from benchctl.visible import visible
 
@@ -48,17 +49,35 @@ def export(stored: StoredRun) -> Iterator[str]:
         stem = without_unit(metric)
         unit = metric[len(stem) + 1 :]
         unit = _UNITS.get(unit, unit)
-        yield from _family(
-            f"{stem}_{unit}" if unit else stem,
-            f"{run.vocabulary.describe(metric).description}; the mean over repeats",
-            [(labels, row.spread.mean) for row, labels in labelled if row.metric == metric],
-            unit,
-        )
+        about = run.vocabulary.describe(metric).description
+        for suffix, what, samples in _statistics(report, metric, profile):
+            name = "_".join(filter(None, (stem, suffix, unit)))
+            yield from _family(name, f"{about}; {what}", samples, unit)
     repeats: Samples = [
         ({**labels, "metric": row.metric}, row.spread.n) for row, labels in labelled
     ]
     yield from _family("repeats", "the repeats that a mean is over", repeats)
     yield "# EOF\n"
+
+
+def _statistics(
+    report: Report, metric: str, profile: Mapping[str, object]
+) -> Iterator[tuple[str, str, Samples]]:
+    """Yield what is told of a metric: the end of its name, in words, and the values."""
+    rows = [(row, {**profile, **_labels(row)}) for row in report.rows_of(metric)]
+    yield "", "the mean over repeats", [(labels, row.spread.mean) for row, labels in rows]
+    for end, called in (("low", "lower"), ("high", "upper")):
+        bounds = [(labels, getattr(row.spread, f"ci95_{end}")) for row, labels in rows]
+        yield (
+            f"ci95_{end}",
+            f"the {called} end of the 95 % interval of the mean",
+            [(labels, value) for labels, value in bounds if value is not None],
+        )
+    yield (
+        "p95",
+        "the mean over repeats of the 95th percentile",
+        [({**profile, **_labels(row)}, row.spread.mean) for row in report.rows_of(metric, "p95")],
+    )
 
 
 def _labels(row: SummaryRow) -> dict[str, object]:
