@@ -169,6 +169,9 @@ def _copy(
     at_once: int = _ROWS_AT_ONCE,
 ) -> None:
     statement = f"COPY benchctl_data.{table} ({', '.join(columns)}) FROM STDIN (FORMAT BINARY)"
+    from psycopg.types.json import Jsonb
+
+    is_json = [kind == "jsonb" for kind in columns.values()]
     rows = iter(rows)
     while batch := [*islice(rows, at_once)]:
         with (
@@ -177,7 +180,13 @@ def _copy(
         ):
             copy.set_types([*columns.values()])
             for row in batch:
-                copy.write_row(row)
+                # They are JSON already.
+                copy.write_row(
+                    [
+                        Jsonb(value, str) if json else value
+                        for value, json in zip(row, is_json, strict=True)
+                    ]
+                )
 
 
 def missing(archive: Archive, reader: Reader, runs: Iterable[Run]) -> Iterator[Run]:
