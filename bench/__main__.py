@@ -14,6 +14,7 @@ NAMES = (
     "store",
     "answers",
     "schedule",
+    "archive",
     "pictures",
     "exchange",
     "packets",

@@ -117,6 +117,8 @@ def open_archive(
     import psycopg
     from psycopg.conninfo import conninfo_to_dict
 
+    from benchctl.archive.arrays import numbers_as_arrays
+
     try:
         told = conninfo_to_dict(url)
     except psycopg.Error:  # its message may repeat a password
@@ -140,6 +142,7 @@ def open_archive(
                 ("idle_in_transaction_session_timeout", IDLE_S),
             ):
                 connection.execute(f"SET {setting} = {value_s * 1000:.0f}")
+            numbers_as_arrays(connection.adapters)
             connection.execute("SET timezone = 'UTC'")
             connection.execute("SET client_encoding = 'UTF8'")
         if not any_version:

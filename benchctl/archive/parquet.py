@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import tempfile
 import uuid
+from array import array
 from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
@@ -140,13 +141,17 @@ def _write(archive: Archive, month: date, path: Path) -> None:
         while rows := cursor.fetchmany(AT_ONCE):
             columns = zip(*rows, strict=True)
             arrays = [
-                pa.array([*column], field.type)
+                pa.array([*map(_plain, column)], field.type)
                 for column, field in zip(columns, schema, strict=True)
             ]
             writer.write_table(pa.table(arrays, schema=schema))
         writer.close()
         sink.flush()
         os.fsync(sink.fileno())
+
+
+def _plain(value: Any) -> Any:
+    return value.tolist() if isinstance(value, array) else value
 
 
 def _compare(archive: Archive, month: date, path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from array import array
 from collections.abc import Sequence
 from datetime import date
 from typing import Any
@@ -40,5 +41,9 @@ def row_of(month: date, run: uuid.UUID, place: Sequence[Any], piece: Piece) -> t
 
 def piece_of(row: Sequence[Any]) -> Piece:
     """Return the samples of a row of `KEPT`."""
-    series, number, role, stream, direction, metrics, *columns = row
-    return Piece(series, number, 0, role, stream, direction, (*metrics,), *columns)
+    series, number, role, stream, direction, metrics, steps, *times_s, omitted, values = row
+    starts_s, ends_s, arrived_s = (array("d", one) for one in times_s)
+    return Piece(
+        series, number, 0, role, stream, direction, (*metrics,), array("i", steps),
+        starts_s, ends_s, arrived_s, [*omitted], array("d", values),
+    )  # fmt: skip

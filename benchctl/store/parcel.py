@@ -12,7 +12,8 @@ import zlib
 from array import array
 from collections.abc import Iterable, Iterator
 from contextlib import closing
-from itertools import accumulate, pairwise
+from itertools import accumulate
+from operator import sub
 from pathlib import Path
 from typing import Any
 
@@ -47,12 +48,12 @@ class Piece(Struct, frozen=True):
     stream: int
     direction: str
     metrics: tuple[str, ...]
-    steps: list[int]
-    starts_s: list[float]
-    ends_s: list[float]
-    arrived_s: list[float]
+    steps: array[int]
+    starts_s: array[float]
+    ends_s: array[float]
+    arrived_s: array[float]
     omitted: list[bool]
-    values: list[float]
+    values: array[float]
 
 
 class Parcel:
@@ -125,12 +126,14 @@ def _piece(row: sqlite3.Row, number: int, before: int, rows: list[tuple[Any, ...
     values.frombytes(_native(b"".join(data)))
     if len(values) != len(rows) * len(metrics):
         raise ValueError("a sample has too few values, or too many")
+    by_metric = array("d")
+    for place in range(len(metrics)):
+        by_metric.extend(values[place :: len(metrics)])
     return Piece(
         row["id"], number, row["flow_id"], row["role"], row["stream"], row["direction"], metrics,
-        [after - one for one, after in pairwise((before, *ids))],
-        [*starts_s], [*ends_s], [*arrived_s],
-        [*map(bool, omitted)] if any(omitted) else [],
-        [one for place in range(len(metrics)) for one in values[place :: len(metrics)]],
+        array("i", map(sub, ids, (before, *ids))),
+        array("d", starts_s), array("d", ends_s), array("d", arrived_s),
+        [*map(bool, omitted)] if any(omitted) else [], by_metric,
     )  # fmt: skip
 
 
@@ -169,7 +172,7 @@ def _columns(one: Piece, ids: list[int]) -> Iterator[Iterable[object]]:
     count, width = len(ids), len(one.metrics)
     values = array("d", bytes(8 * count * width))
     for place in range(width):
-        values[place::width] = array("d", one.values[place * count : (place + 1) * count])
+        values[place::width] = one.values[place * count : (place + 1) * count]
     packed = _native(values.tobytes())
     yield ids
     yield [one.series] * count
