@@ -98,6 +98,36 @@ def port(lend_port):
     return lend_port()
 
 
+@pytest.fixture(scope="session")
+def new_database():
+    """Make an empty database of PostgreSQL with each call; returns its URL."""
+    from postgres import running
+
+    with running() as make:
+        yield make
+
+
+@pytest.fixture
+def archive_url(new_database):
+    """The URL of an archive that is empty."""
+    from benchctl.archive.connection import open_archive
+    from benchctl.archive.init import init
+
+    found = new_database()
+    with open_archive(found, any_version=True) as archive:
+        init(archive, lambda _: False)
+    return found
+
+
+@pytest.fixture
+def archive(archive_url):
+    """An archive that is empty."""
+    from benchctl.archive.connection import open_archive
+
+    with open_archive(archive_url) as opened:
+        yield opened
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection():
     # What is imported and collected stays to the end: to look for garbage among it takes a third of

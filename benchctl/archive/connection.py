@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from benchctl.archive.schema import VERSION
@@ -96,14 +95,6 @@ class Archive:
             return self.connection.execute(query, values).fetchall()
 
 
-def check() -> None:
-    """Raise MissingError without psycopg."""
-    if find_spec("psycopg") is None:
-        raise MissingError(
-            "an archive needs psycopg, which is not installed", 'pip install "benchctl[archive]"'
-        )
-
-
 @contextmanager
 def open_archive(
     url: str, *, any_version: bool = False, statement_s: float = STATEMENT_S
@@ -113,8 +104,12 @@ def open_archive(
     Raises UsageError if it is neither, MissingError without psycopg, and ArchiveError; also if its
     tables are of another version, unless ``any_version``.
     """
-    check()
-    import psycopg
+    try:
+        import psycopg
+    except ImportError as error:
+        raise MissingError(
+            "an archive needs psycopg, which is not installed", 'pip install "benchctl[archive]"'
+        ) from error
     from psycopg.conninfo import conninfo_to_dict
 
     from benchctl.archive.arrays import numbers_as_arrays

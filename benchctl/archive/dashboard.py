@@ -1,8 +1,8 @@
 """The dashboard for Grafana."""
 
-from importlib.resources import files
+from pathlib import Path
 
 
 def dashboard() -> str:
     """Return it as JSON, to be imported in Grafana."""
-    return files(__package__).joinpath("dashboard.json").read_text("utf-8")
+    return Path(__file__).with_name("dashboard.json").read_text("utf-8")

@@ -18,12 +18,12 @@ from benchctl.archive.connection import Archive
 from benchctl.archive.pieces import AT_ONCE, COLUMNS, KEPT, piece_of
 from benchctl.errors import ArchiveError, UsageError
 from benchctl.report.exports.parquet import check
-from benchctl.store.parcel import Piece, content_sha256, restore
+from benchctl.store.parcel import SeriesPiece, content_sha256, restore
 
 _COLUMNS = [name for name in COLUMNS if name != "month"]
 
 
-def read_pieces(run: uuid.UUID, file: str, folder: Path | None) -> Iterator[Piece]:
+def read_pieces(run: uuid.UUID, file: str, folder: Path | None) -> Iterator[SeriesPiece]:
     """Yield the samples of a run from a file in a folder.
 
     Raises UsageError if it is not there, MissingError without pyarrow, ArchiveError for another

@@ -9,7 +9,7 @@ from datetime import date
 from typing import Any
 
 from benchctl.archive.rows import plain
-from benchctl.store.parcel import Piece
+from benchctl.store.parcel import SeriesPiece
 
 COLUMNS = {
     "month": "date", "run": "uuid", "series": "int4", "number": "int4",
@@ -24,13 +24,15 @@ KEPT = (
     "series", "number", "role", "stream", "direction", "metrics", "steps", "starts_s", "ends_s",
     "arrived_s", "omitted", "values",
 )  # fmt: skip
-"""Those that make a `Piece`; the record knows the rest."""
+"""Those that make a `SeriesPiece`; the record knows the rest."""
 
 AT_ONCE = 20
 """Rows in memory, or in one statement."""
 
 
-def row_of(month: date, run: uuid.UUID, place: Sequence[Any], piece: Piece) -> tuple[Any, ...]:
+def row_of(
+    month: date, run: uuid.UUID, place: Sequence[Any], piece: SeriesPiece
+) -> tuple[Any, ...]:
     """Return the row of some samples; ``place`` is of `benchctl.archive.rows.RunRows`."""
     return (
         month, run, piece.series, piece.number, *place, plain(piece.role), piece.stream,
@@ -39,11 +41,11 @@ def row_of(month: date, run: uuid.UUID, place: Sequence[Any], piece: Piece) -> t
     )  # fmt: skip
 
 
-def piece_of(row: Sequence[Any]) -> Piece:
+def piece_of(row: Sequence[Any]) -> SeriesPiece:
     """Return the samples of a row of `KEPT`."""
     series, number, role, stream, direction, metrics, steps, *times_s, omitted, values = row
     starts_s, ends_s, arrived_s = (array("d", one) for one in times_s)
-    return Piece(
+    return SeriesPiece(
         series, number, 0, role, stream, direction, (*metrics,), array("i", steps),
         starts_s, ends_s, arrived_s, [*omitted], array("d", values),
     )  # fmt: skip

@@ -18,7 +18,7 @@ from benchctl.errors import ArchiveError, StoreError, UsageError
 from benchctl.run.record import RunOutline
 from benchctl.run.status import Status
 from benchctl.store.copy import AlreadyThereError, copy_run
-from benchctl.store.parcel import Parcel, Piece, content_sha256, restore
+from benchctl.store.parcel import Parcel, SeriesPiece, content_sha256, restore
 from benchctl.store.read import Reader, unique
 
 
@@ -129,7 +129,7 @@ def _record(archive: Archive, run: ArchivedRun) -> bytes:
     return bytes(found[0][0])
 
 
-def _pieces(archive: Archive, run: ArchivedRun) -> Iterator[Piece]:
+def _pieces(archive: Archive, run: ArchivedRun) -> Iterator[SeriesPiece]:
     """Yield the samples of a run, as they were; a part of them is in memory."""
     connection = archive.connection
     with (

@@ -15,7 +15,7 @@ from msgspec.structs import astuple
 
 from benchctl.archive.connection import Archive
 from benchctl.archive.pieces import AT_ONCE, COLUMNS, row_of
-from benchctl.archive.rows import Subject, identity, moment, month_of, plain, rows_of
+from benchctl.archive.rows import FigureSubject, identity, moment, month_of, plain, rows_of
 from benchctl.errors import UsageError
 from benchctl.run.record import Run
 from benchctl.run.status import Status
@@ -48,7 +48,7 @@ _HOST = {
 }  # fmt: skip
 
 
-class Outcome(StrEnum):
+class PushOutcome(StrEnum):
     """What became of a run that was pushed."""
 
     NEW = "new"
@@ -62,7 +62,7 @@ def can_be_pushed(reader: Reader, run: Run) -> bool:
     return run.status is not Status.PLANNED and not reader.is_alive(run)
 
 
-def push(archive: Archive, reader: Reader, run: Run, *, replace: bool = False) -> Outcome:
+def push(archive: Archive, reader: Reader, run: Run, *, replace: bool = False) -> PushOutcome:
     """Bring a run into an archive.
 
     What is there of it is replaced by a newer revision, with ``replace`` also by an older one.
@@ -77,7 +77,7 @@ def push(archive: Archive, reader: Reader, run: Run, *, replace: bool = False) -
         parcel = Parcel(reader.path, run.id, Path(folder))
         sha256, counts = parcel.sha256(), parcel.counts()
         outcome = _outcome(archive, number, sha256, counts, replace=replace)
-        if outcome in (Outcome.SAME, Outcome.OLDER):
+        if outcome in (PushOutcome.SAME, PushOutcome.OLDER):
             return outcome
         with closing(Reader(parcel.path)) as copy:
             # By what it is here: in a store without a runner, a run in progress has died.
@@ -95,7 +95,7 @@ def push(archive: Archive, reader: Reader, run: Run, *, replace: bool = False) -
             )
             # Another pusher may have brought it while this one waited.
             outcome = _outcome(archive, number, sha256, counts, replace=replace)
-            if outcome in (Outcome.SAME, Outcome.OLDER):
+            if outcome in (PushOutcome.SAME, PushOutcome.OLDER):
                 return outcome
             archive.connection.execute("DELETE FROM benchctl_data.run WHERE id = %s", (number,))
             _insert_run(archive, (
@@ -123,17 +123,17 @@ def push(archive: Archive, reader: Reader, run: Run, *, replace: bool = False) -
 
 def _outcome(
     archive: Archive, number: uuid.UUID, sha256: bytes, counts: Sequence[int], *, replace: bool
-) -> Outcome:
+) -> PushOutcome:
     there = archive.rows(
         "SELECT sha256, flows, samples, notes FROM benchctl_data.run WHERE id = %s", (number,)
     )
     if not there:
-        return Outcome.NEW
+        return PushOutcome.NEW
     known, *before = there[0]
     if known == sha256:
-        return Outcome.SAME
+        return PushOutcome.SAME
     behind = any(now < then for now, then in zip(counts, before, strict=True))
-    return Outcome.OLDER if behind and not replace else Outcome.REPLACED
+    return PushOutcome.OLDER if behind and not replace else PushOutcome.REPLACED
 
 
 def _insert_run(archive: Archive, values: Sequence[Any]) -> None:
@@ -142,7 +142,7 @@ def _insert_run(archive: Archive, values: Sequence[Any]) -> None:
     archive.connection.execute(statement, values)
 
 
-def _subjects(archive: Archive, subjects: set[Subject]) -> dict[Subject, int]:
+def _subjects(archive: Archive, subjects: set[FigureSubject]) -> dict[FigureSubject, int]:
     """Return the numbers of subjects; those that the archive does not know are added."""
     keys = {subject.key: subject for subject in subjects}
     query = "SELECT key, id FROM benchctl_data.subject WHERE key = ANY(%s)"

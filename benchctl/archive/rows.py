@@ -20,7 +20,7 @@ _NAMESPACE = uuid.UUID("6f0b9f0e-6f1c-5d0a-9a3b-1f5b8e0f3c55")
 _SPREAD = ("min", "median", "p95", "max")
 
 
-class Subject(Struct, frozen=True):
+class FigureSubject(Struct, frozen=True):
     """What a figure is of; ``point`` is JSON. Data go from ``source`` to ``target``."""
 
     profile: str
@@ -69,7 +69,7 @@ def as_json(value: object) -> str:
 class RunRows(Struct, frozen=True):
     """The rows of a run, without its id."""
 
-    figures: list[tuple[Subject, tuple[Any, ...]]]
+    figures: list[tuple[FigureSubject, tuple[Any, ...]]]
     flows: list[tuple[Any, ...]]
     hosts: list[tuple[Any, ...]]
     places: dict[int, tuple[Any, ...]]
@@ -128,11 +128,11 @@ def _never_begun(trial: Trial) -> Iterator[tuple[Any, ...]]:
 
 def _figures(
     reader: Reader, run: Run, trial: Trial, flow: RecordedFlow, ends: tuple[str, str]
-) -> Iterator[tuple[Subject, tuple[Any, ...]]]:
+) -> Iterator[tuple[FigureSubject, tuple[Any, ...]]]:
     kept = all(link["kept"] for link in trial.links)
     for (direction, metric), figure in sorted(reader.figures(flow.id).items()):
         source, target = reversed(ends) if direction == Direction.RECEIVE else ends
-        subject = Subject(
+        subject = FigureSubject(
             plain(run.profile), plain(flow.name), plain(flow.backend), source, target,
             plain(direction), as_json(trial.point), plain(metric),
         )  # fmt: skip

@@ -33,7 +33,7 @@ MOST_RECORD_BYTES = 2 << 30
 _LATER = {(table, column) for table, column, _ in ADDED}
 
 
-class Piece(Struct, frozen=True):
+class SeriesPiece(Struct, frozen=True):
     """Samples of one series in their order, at most `MOST_SAMPLES`, a column each.
 
     ``series`` is its id in the record, ``number`` counts the pieces of a series from 0. ``steps``
@@ -78,7 +78,7 @@ class Parcel:
             ]
         return told[0], told[1], told[2]
 
-    def pieces(self) -> Iterator[Piece]:
+    def pieces(self) -> Iterator[SeriesPiece]:
         """Yield all samples, one series after another."""
         with closing(connect(self.path)) as connection:
             with store_errors(self.path):
@@ -88,7 +88,7 @@ class Parcel:
             for row in series:
                 yield from self._pieces_of(connection, row)
 
-    def _pieces_of(self, connection: sqlite3.Connection, row: sqlite3.Row) -> Iterator[Piece]:
+    def _pieces_of(self, connection: sqlite3.Connection, row: sqlite3.Row) -> Iterator[SeriesPiece]:
         query = (
             "SELECT id, start_s, end_s, arrived_s, omitted, data FROM sample"
             " WHERE series_id = ? ORDER BY id"
@@ -118,7 +118,7 @@ class Parcel:
         return zlib.compress(path.read_bytes())
 
 
-def _piece(row: sqlite3.Row, number: int, before: int, rows: list[tuple[Any, ...]]) -> Piece:
+def _piece(row: sqlite3.Row, number: int, before: int, rows: list[tuple[Any, ...]]) -> SeriesPiece:
     """Return a piece of rows. Raises ValueError, TypeError for invalid data."""
     ids, starts_s, ends_s, arrived_s, omitted, data = zip(*rows, strict=True)
     metrics = from_json(row["metrics"], tuple[str, ...])
@@ -129,7 +129,7 @@ def _piece(row: sqlite3.Row, number: int, before: int, rows: list[tuple[Any, ...
     by_metric = array("d")
     for place in range(len(metrics)):
         by_metric.extend(values[place :: len(metrics)])
-    return Piece(
+    return SeriesPiece(
         row["id"], number, row["flow_id"], row["role"], row["stream"], row["direction"], metrics,
         array("i", map(sub, ids, (before, *ids))),
         array("d", starts_s), array("d", ends_s), array("d", arrived_s),
@@ -146,7 +146,7 @@ def _native(data: bytes) -> bytes:
     return swapped.tobytes()
 
 
-def restore(record: bytes, pieces: Iterable[Piece], path: Path) -> None:
+def restore(record: bytes, pieces: Iterable[SeriesPiece], path: Path) -> None:
     """Write a run to a store of its own, which is not there yet. Raises StoreError."""
     _unpack(record, path)
     check_tables(path)
@@ -168,7 +168,7 @@ _INSERT = (
 )
 
 
-def _columns(one: Piece, ids: list[int]) -> Iterator[Iterable[object]]:
+def _columns(one: SeriesPiece, ids: list[int]) -> Iterator[Iterable[object]]:
     count, width = len(ids), len(one.metrics)
     values = array("d", bytes(8 * count * width))
     for place in range(width):

@@ -10,7 +10,7 @@ from store.store_support import FIVE_MBIT, measured_run
 
 from benchctl.archive import init, schema
 from benchctl.archive.connection import open_archive
-from benchctl.archive.push import Outcome, push
+from benchctl.archive.push import PushOutcome, push
 from benchctl.errors import ArchiveAwayError, ArchiveError, UsageError
 from benchctl.store.manage import add_remark
 from benchctl.store.read import Reader
@@ -25,10 +25,10 @@ def store(tmp_path):
     return path
 
 
-def everything(url):
+def everything(archive_url):
     """Return all rows of an archive."""
     tables = ("run", "subject", "figure", "flow", "host", "piece")
-    with psycopg.connect(url) as connection:
+    with psycopg.connect(archive_url) as connection:
         return {
             table: connection.execute(f"SELECT * FROM benchctl_data.{table}").fetchall()
             for table in tables
@@ -38,8 +38,8 @@ def everything(url):
 class Killed:
     """A connection whose server process is killed before one of its statements."""
 
-    def __init__(self, connection, url, at):
-        self._connection, self._url, self._left = connection, url, at
+    def __init__(self, connection, archive_url, at):
+        self._connection, self._url, self._left = connection, archive_url, at
 
     def __getattr__(self, name):
         if name in ("execute", "cursor"):
@@ -55,21 +55,21 @@ class Killed:
         return self._left <= 0
 
 
-def test_a_push_that_is_cut_off_at_any_statement_leaves_all_as_it_was(url, store):
-    with open_archive(url) as archive:
+def test_a_push_that_is_cut_off_at_any_statement_leaves_all_as_it_was(archive_url, store):
+    with open_archive(archive_url) as archive:
         pushed(archive, store)
     add_remark(store, 1, "it rained", 1e9)
-    before, at, was_killed = everything(url), 0, True
+    before, at, was_killed = everything(archive_url), 0, True
     while was_killed:
         at += 1
-        with open_archive(url) as archive:
-            archive.connection = killed = Killed(archive.connection, url, at)
+        with open_archive(archive_url) as archive:
+            archive.connection = killed = Killed(archive.connection, archive_url, at)
             if was_killed := (outcome := _outcome(archive, store)) is None:
-                assert everything(url) == before
+                assert everything(archive_url) == before
             assert was_killed == killed.was_killed
     assert at > 10
-    assert outcome is Outcome.REPLACED
-    assert everything(url)["run"] != before["run"]
+    assert outcome is PushOutcome.REPLACED
+    assert everything(archive_url)["run"] != before["run"]
 
 
 def _outcome(archive, store):
@@ -79,11 +79,11 @@ def _outcome(archive, store):
         return None
 
 
-def test_two_pushers_of_one_run_bring_it_once(url, store, tmp_path):
+def test_two_pushers_of_one_run_bring_it_once(archive_url, store, tmp_path):
     both, outcomes = threading.Barrier(2), []
 
     def bring():
-        with open_archive(url) as archive, closing(Reader(store)) as reader:
+        with open_archive(archive_url) as archive, closing(Reader(store)) as reader:
             run = reader.find("last")
             both.wait()
             outcomes.append(push(archive, reader, run))
@@ -93,14 +93,14 @@ def test_two_pushers_of_one_run_bring_it_once(url, store, tmp_path):
         one.start()
     for one in pushers:
         one.join()
-    assert sorted(outcomes) == sorted([Outcome.NEW, Outcome.SAME])
-    with open_archive(url) as archive:
+    assert sorted(outcomes) == sorted([PushOutcome.NEW, PushOutcome.SAME])
+    with open_archive(archive_url) as archive:
         assert pulled(archive, tmp_path / "other.sqlite")
 
 
-def spoil(url, statement):
+def spoil(archive_url, statement):
     """Let each row of a figure meet a statement on its way in."""
-    with psycopg.connect(url) as connection:
+    with psycopg.connect(archive_url) as connection:
         connection.execute(
             "CREATE FUNCTION spoil() RETURNS trigger LANGUAGE plpgsql AS"
             f" 'BEGIN {statement}; RETURN NEW; END'"
@@ -124,17 +124,17 @@ def spoil(url, statement):
     ],
 )
 def test_a_full_slow_or_ending_archive_is_one_line_and_keeps_nothing_of_the_run(
-    url, store, statement, message, hint
+    archive_url, store, statement, message, hint
 ):
-    spoil(url, statement)
+    spoil(archive_url, statement)
     with (
         pytest.raises(ArchiveError, match=message) as caught,
-        open_archive(url, statement_s=0.2) as archive,
+        open_archive(archive_url, statement_s=0.2) as archive,
     ):
         pushed(archive, store)
     assert caught.value.hint.startswith(hint)
     assert "\n" not in caught.value.message
-    assert not any(everything(url).values())
+    assert not any(everything(archive_url).values())
 
 
 @pytest.mark.parametrize(
@@ -162,9 +162,9 @@ def test_a_database_without_an_archive_says_how_to_make_one(new_database):
     assert caught.value.hint == "make it: benchctl archive init URL"
 
 
-def test_a_reader_reads_everything_and_writes_nothing(url, archive, store, tmp_path):
+def test_a_reader_reads_everything_and_writes_nothing(archive_url, archive, store, tmp_path):
     pushed(archive, store)
-    with opened_as(url, schema.READER) as theirs:
+    with opened_as(archive_url, schema.READER) as theirs:
         assert pulled(theirs, tmp_path / "other.sqlite")
         assert theirs.rows("SELECT count(*) FROM benchctl.samples") == [(15,)]
         tables = theirs.rows(
@@ -196,11 +196,11 @@ def test_a_reader_reads_everything_and_writes_nothing(url, archive, store, tmp_p
     assert "benchctl_writer" in caught.value.hint
 
 
-def test_a_writer_pushes_and_replaces_and_changes_no_table(url, store):
-    with opened_as(url, schema.WRITER) as theirs:
-        assert pushed(theirs, store) is Outcome.NEW
+def test_a_writer_pushes_and_replaces_and_changes_no_table(archive_url, store):
+    with opened_as(archive_url, schema.WRITER) as theirs:
+        assert pushed(theirs, store) is PushOutcome.NEW
         add_remark(store, 1, "it rained", 1e9)
-        assert pushed(theirs, store) is Outcome.REPLACED
+        assert pushed(theirs, store) is PushOutcome.REPLACED
         assert theirs.rows("SELECT pushed_by FROM benchctl.runs") == [("some_benchctl_writer",)]
         for statement in (
             "UPDATE benchctl_data.archive SET version = 7",
@@ -223,41 +223,44 @@ def next_version(monkeypatch):
     return use
 
 
-def version_after(url, agree):
-    with open_archive(url, any_version=True) as archive:
+def version_after(archive_url, agree):
+    with open_archive(archive_url, any_version=True) as archive:
         init.init(archive, agree)
         return archive.version()
 
 
 def test_tables_of_an_older_version_are_upgraded_in_one_transaction_on_request(
-    url, store, next_version
+    archive_url, store, next_version
 ):
-    with open_archive(url) as archive:
+    with open_archive(archive_url) as archive:
         pushed(archive, store)
-    before = everything(url)
+    before = everything(archive_url)
     next_version("ALTER TABLE benchctl_data.run ADD extra text; SELECT 1 / 0")
-    with pytest.raises(ArchiveError, match="made by older benchctl") as caught, open_archive(url):
+    with (
+        pytest.raises(ArchiveError, match="made by older benchctl") as caught,
+        open_archive(archive_url),
+    ):
         pass
     assert caught.value.hint == "upgrade it: benchctl archive init URL"
-    assert version_after(url, lambda _: False) == 1
+    assert version_after(archive_url, lambda _: False) == 1
     with pytest.raises(ArchiveError, match="division by zero"):
-        version_after(url, lambda _: True)
-    assert everything(url) == before
+        version_after(archive_url, lambda _: True)
+    assert everything(archive_url) == before
     next_version("ALTER TABLE benchctl_data.run ADD extra text")
     asked = []
-    assert version_after(url, lambda version: asked.append(version) or True) == 2
+    assert version_after(archive_url, lambda version: asked.append(version) or True) == 2
     assert asked == [1]
-    with open_archive(url) as archive:
+    with open_archive(archive_url) as archive:
         assert archive.rows("SELECT count(*) FROM benchctl.samples") == [(15,)]
-        assert pushed(archive, store) is Outcome.SAME
+        assert pushed(archive, store) is PushOutcome.SAME
 
 
-def test_an_archive_of_a_newer_version_is_left_alone(url, store):
-    with psycopg.connect(url) as connection:
+def test_an_archive_of_a_newer_version_is_left_alone(archive_url, store):
+    with psycopg.connect(archive_url) as connection:
         connection.execute("UPDATE benchctl_data.archive SET version = 99")
     for any_version in (False, True):
         with (
             pytest.raises(ArchiveError, match=r"newer benchctl \(format 99, here 1\)"),
-            open_archive(url, any_version=any_version) as archive,
+            open_archive(archive_url, any_version=any_version) as archive,
         ):
             init.init(archive, lambda _: True)

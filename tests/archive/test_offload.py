@@ -8,7 +8,7 @@ from store.store_support import FIVE_MBIT, measured_run
 
 from benchctl.archive.months import months
 from benchctl.archive.parquet import months_before, offload
-from benchctl.archive.push import Outcome
+from benchctl.archive.push import PushOutcome
 from benchctl.archive.schema import WRITER
 from benchctl.errors import ArchiveError, UsageError
 from benchctl.store.manage import add_remark
@@ -47,7 +47,7 @@ def test_a_run_is_pulled_from_the_archive_and_its_file_as_it_was(archive, store,
         other = tmp_path / f"{name}.sqlite"
         assert pulled(archive, other, name, tmp_path)
         assert exported(other, name) == exported(store, name)
-        assert pushed(archive, store, name) is Outcome.SAME
+        assert pushed(archive, store, name) is PushOutcome.SAME
 
 
 def test_others_read_the_file(archive, names, tmp_path):
@@ -74,7 +74,7 @@ def test_what_comes_to_a_month_later_has_a_file_of_its_own(archive, store, names
     month = months(archive)[1].month
     offload(archive, month, tmp_path)
     add_remark(store, 1, "it rained", 1e9)
-    assert pushed(archive, store, names[0]) is Outcome.REPLACED
+    assert pushed(archive, store, names[0]) is PushOutcome.REPLACED
     assert pulled(archive, tmp_path / "other.sqlite", names[0])
     second = offload(archive, month, tmp_path)
     assert second.name == "benchctl-samples-2026-09.2.parquet"
@@ -91,8 +91,8 @@ def test_a_month_that_is_not_whole_stays(archive, store, names, tmp_path):
     assert not [*tmp_path.glob("*.parquet*")]
 
 
-def test_only_the_owner_moves_samples(url, names, tmp_path):
-    with opened_as(url, WRITER) as theirs:
+def test_only_the_owner_moves_samples(archive_url, names, tmp_path):
+    with opened_as(archive_url, WRITER) as theirs:
         with pytest.raises(ArchiveError, match=r"must be owner|permission denied"):
             offload(theirs, months(theirs)[1].month, tmp_path)
         assert months(theirs)[1].files == ()

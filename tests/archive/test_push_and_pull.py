@@ -9,7 +9,7 @@ from report.whole import whole
 from store.store_support import FIVE_MBIT, add_flow, add_sample, figures, measured_run, new_run
 
 from benchctl.archive.pull import archived_runs, find
-from benchctl.archive.push import Outcome, missing
+from benchctl.archive.push import PushOutcome, missing
 from benchctl.errors import ArchiveError, StoreError, UsageError
 from benchctl.report.report import StoredRun
 from benchctl.run.record import BASELINE
@@ -62,12 +62,12 @@ def odd_run(store):
 def test_a_pulled_runs_exports_equal_the_originals_to_the_byte(archive, store, other, make):
     measured_run(store, {1: FIVE_MBIT}, intervals=5)  # so that its ids begin elsewhere
     name = make(store)
-    assert pushed(archive, store, name) is Outcome.NEW
+    assert pushed(archive, store, name) is PushOutcome.NEW
     measured_run(other, {1: FIVE_MBIT}, intervals=2)
     assert pulled(archive, other, name[:-1])
     assert exported(other, name) == exported(store, name)
     assert not pulled(archive, other, name)
-    assert pushed(archive, other, name) is Outcome.SAME
+    assert pushed(archive, other, name) is PushOutcome.SAME
 
 
 def count(archive, table):
@@ -76,13 +76,13 @@ def count(archive, table):
 
 def test_a_newer_revision_replaces_all_of_an_older_one_and_never_the_reverse(archive, store, other):
     measured_run(store, {1: (1e6, None)}, intervals=3)
-    assert pushed(archive, store) is Outcome.NEW
+    assert pushed(archive, store) is PushOutcome.NEW
     assert pulled(archive, other)
     before = archive.rows("SELECT * FROM benchctl.samples")
-    assert pushed(archive, store) is Outcome.SAME
+    assert pushed(archive, store) is PushOutcome.SAME
     add_remark(store, 1, "it rained", 1e9)
-    assert pushed(archive, store) is Outcome.REPLACED
-    assert pushed(archive, other) is Outcome.OLDER
+    assert pushed(archive, store) is PushOutcome.REPLACED
+    assert pushed(archive, other) is PushOutcome.OLDER
     with pytest.raises(StoreError, match="has another revision of run"):
         pulled(archive, other)
     with closing(Reader(store)) as reader:
@@ -96,11 +96,11 @@ def test_a_newer_revision_replaces_all_of_an_older_one_and_never_the_reverse(arc
         recorder.update_trial(2, status="running")
         recorder.update_trial(2, status="ok")
         recorder.update_run(status="ok", finished_time=1e9)
-    assert pushed(archive, store) is Outcome.REPLACED
+    assert pushed(archive, store) is PushOutcome.REPLACED
     assert archive.rows("SELECT value FROM benchctl.figures ORDER BY trial") == [(1e6,), (2e6,)]
     assert archive.rows("SELECT attempts FROM benchctl.flows ORDER BY trial") == [(1,), (2,)]
     assert archive.rows("SELECT * FROM benchctl.samples") == before
-    assert pushed(archive, other, replace=True) is Outcome.REPLACED
+    assert pushed(archive, other, replace=True) is PushOutcome.REPLACED
     assert [count(archive, one) for one in ("run", "figure", "flow", "piece")] == [1, 1, 2, 1]
 
 
@@ -128,7 +128,7 @@ def test_a_run_in_progress_is_neither_pushed_nor_missing_and_one_that_died_is_bo
         recorder.update_run(status="running")
     with closing(Reader(store)) as reader:
         assert [*missing(archive, reader, reader.runs())]
-        assert pushed(archive, store) is Outcome.NEW
+        assert pushed(archive, store) is PushOutcome.NEW
         assert archived_runs(archive)[0].status == "died"
         assert not [*missing(archive, reader, reader.runs())]
 

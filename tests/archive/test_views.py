@@ -172,10 +172,12 @@ def filled_in(query, **chosen):
         ),
     ],
 )  # fmt: skip
-def test_every_query_of_the_dashboard_answers_a_reader(url, archive, store, make, chosen, rows):
+def test_every_query_of_the_dashboard_answers_a_reader(
+    archive_url, archive, store, make, chosen, rows
+):
     make(store)
     pushed(archive, store)
-    with opened_as(url, READER) as theirs:
+    with opened_as(archive_url, READER) as theirs:
         found = {
             name: len(theirs.rows(filled_in(query, **chosen))) for name, query in queries().items()
         }

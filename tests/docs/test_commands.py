@@ -13,7 +13,13 @@ from benchctl.tui.preferences import preferences_of
 
 DOCUMENT = "commands.md"
 HELP = {"-h", "--help"}
-GROUPS = {"benchctl baseline", "benchctl lab", "benchctl schedule", "benchctl store"}
+GROUPS = {
+    "benchctl archive",
+    "benchctl baseline",
+    "benchctl lab",
+    "benchctl schedule",
+    "benchctl store",
+}
 LISTS = {"benchctl backends", "benchctl runs"}
 """Groups that do something without a command, too."""
 
