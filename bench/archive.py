@@ -55,7 +55,8 @@ _FIGURES = """
 INSERT INTO benchctl_data.figure (subject, time, run, trial, repeat, valid, value, p95)
 SELECT s.id, r.created_time + (s.id %% 3540) * interval '2 s', r.id, s.id %% 3540 + 1, 1, true,
     1e9 * random(), 1e9 * random()
-FROM benchctl_data.run r CROSS JOIN benchctl_data.subject s ORDER BY r.created_time, s.id
+FROM benchctl_data.run r JOIN benchctl_data.subject s USING (profile)
+WHERE profile = 'mesh' ORDER BY r.created_time, s.id
 """
 _PIECES = """
 INSERT INTO benchctl_data.piece (month, run, series, number, began_time, trial, flow, attempt,
@@ -65,7 +66,8 @@ SELECT r.month, r.id, n, 0, r.created_time, n / 2 + 1, 'main', 1, 'h1', 'h2', 'c
     '{throughput_bps}', a.size, a.steps, a.times, a.times, a.noise, '{}', a.noise
 FROM (SELECT count(*) AS size, array_agg(2) AS steps, array_agg(x / 10.0::float8) AS times,
           array_agg(random() * 1e9) AS noise FROM generate_series(1, %(each)s) x) a
-CROSS JOIN (SELECT * FROM benchctl_data.run ORDER BY created_time DESC LIMIT 50) r
+CROSS JOIN (SELECT * FROM benchctl_data.run WHERE profile = 'mesh'
+            ORDER BY created_time DESC LIMIT 50) r
 CROSS JOIN generate_series(1, %(pieces)s) n
 """
 _PAIR = """

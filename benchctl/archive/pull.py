@@ -117,9 +117,12 @@ def pull(archive: Archive, run: ArchivedRun, store: Path, folder: Path | None = 
 
 def _is_same(store: Path, run: ArchivedRun) -> bool:
     """Return whether a store has a run as it is in the archive."""
-    with closing(Reader(store)) as reader, tempfile.TemporaryDirectory(prefix="benchctl-") as place:
-        known = reader.names()[run.name]
-        return Parcel(store, known, Path(place)).sha256() == run.sha256
+    with (
+        closing(Reader(store)) as reader,
+        tempfile.TemporaryDirectory(prefix="benchctl-") as place,
+        closing(Parcel(store, reader.names()[run.name], Path(place))) as parcel,
+    ):
+        return parcel.sha256() == run.sha256
 
 
 def _record(archive: Archive, run: ArchivedRun) -> bytes:

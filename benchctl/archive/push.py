@@ -73,8 +73,10 @@ def push(archive: Archive, reader: Reader, run: Run, *, replace: bool = False) -
             f"run {run.name} is in progress, or has not begun", "push it when it ended"
         )
     number = identity(run)
-    with tempfile.TemporaryDirectory(prefix="benchctl-") as folder:
-        parcel = Parcel(reader.path, run.id, Path(folder))
+    with (
+        tempfile.TemporaryDirectory(prefix="benchctl-") as folder,
+        closing(Parcel(reader.path, run.id, Path(folder))) as parcel,
+    ):
         sha256, counts = parcel.sha256(), parcel.counts()
         outcome = _outcome(archive, number, sha256, counts, replace=replace)
         if outcome in (PushOutcome.SAME, PushOutcome.OLDER):

@@ -56,71 +56,134 @@ class SeriesPiece(Struct, frozen=True):
     values: array[float]
 
 
-class Parcel:
-    """A copy of a run in a store of its own, ``path``. Methods raise StoreError."""
+class _Samples:
+    """The samples of a run in a store that may have others, by ids that count from 1 in the run.
 
-    def __init__(self, store: Path, run_id: int, folder: Path) -> None:
-        """Copy a run into an empty folder. Raises StoreError."""
-        self.path = folder / "run.sqlite"
-        self._folder = folder
-        copy_run(store, run_id, self.path)
+    They are of one state of the store, and of no later series than ``series``. Methods raise
+    StoreError.
+    """
 
-    def sha256(self) -> bytes:
-        """Return the hash of all rows of the run, the same in each store that has it."""
-        return content_sha256(self.path)
+    def __init__(self, path: Path, run_id: int, series: int) -> None:
+        self._path = path
+        self._connection = connect(path)
+        self._connection.row_factory = None
+        with store_errors(path):
+            self._connection.execute("BEGIN")
+            (first,) = self._connection.execute(
+                f"SELECT min(id) FROM series WHERE {ROWS['series']}", {"run": run_id}
+            ).fetchone()
+            self._before_series = (first or 1) - 1
+            of_run = f"{ROWS['series']} AND id <= :last"
+            self._extent = self._connection.execute(
+                "SELECT min((SELECT min(id) FROM sample WHERE series_id = series.id)),"
+                " max((SELECT max(id) FROM sample WHERE series_id = series.id))"
+                f" FROM series WHERE {of_run}",
+                {"run": run_id, "last": self._before_series + series},
+            ).fetchone()
+        self._of_run = f"series_id IN (SELECT id FROM series WHERE {of_run})"
+        self._known = {
+            "run": run_id, "last": self._before_series + series, "series": self._before_series,
+            "sample": (self._extent[0] or 1) - 1,
+        }  # fmt: skip
 
-    def counts(self) -> tuple[int, int, int]:
-        """Return how many attempts of flows, samples and notes it has: these only become more."""
-        with closing(connect(self.path)) as connection, store_errors(self.path):
-            told = [
-                connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
-                for table in ("flow", "sample", "note")
-            ]
-        return told[0], told[1], told[2]
+    def close(self) -> None:
+        self._connection.close()
 
-    def pieces(self) -> Iterator[SeriesPiece]:
-        """Yield all samples, one series after another."""
-        with closing(connect(self.path)) as connection:
-            with store_errors(self.path):
-                series = connection.execute(
-                    "SELECT id, flow_id, role, stream, direction, metrics FROM series ORDER BY id"
-                ).fetchall()
-            for row in series:
-                yield from self._pieces_of(connection, row)
+    def count(self) -> int:
+        """Return how many there are."""
+        query = f"SELECT count(*) FROM sample WHERE {self._of_run}"
+        with store_errors(self._path):
+            found: int = self._connection.execute(query, self._known).fetchone()[0]
+        return found
 
-    def _pieces_of(self, connection: sqlite3.Connection, row: sqlite3.Row) -> Iterator[SeriesPiece]:
-        query = (
-            "SELECT id, start_s, end_s, arrived_s, omitted, data FROM sample"
-            " WHERE series_id = ? ORDER BY id"
+    def all(self) -> Iterator[list[tuple[Any, ...]]]:
+        """Yield the rows of `_SAMPLE`, in the order of arrival."""
+        first, last = self._extent
+        # By id and not by the index of series, as in `benchctl.store.bulk`.
+        return self._rows(
+            f"SELECT {_SAMPLE} FROM sample NOT INDEXED WHERE id >= :begin AND id <= :end"
+            f" AND {self._of_run} ORDER BY id",
+            {**self._known, "begin": first or 0, "end": last or 0},
         )
-        cursor = connection.cursor()
-        cursor.row_factory = None
-        with store_errors(self.path):
-            cursor.execute(query, (row["id"],))
-        number, before = 0, 0
+
+    def of_series(self, series: int) -> Iterator[list[tuple[Any, ...]]]:
+        """Yield the rows of one series, at most `MOST_SAMPLES` at once."""
+        return self._rows(
+            f"SELECT {_SAMPLE} FROM sample WHERE series_id = :series + :number ORDER BY id",
+            {**self._known, "number": series},
+        )
+
+    def _rows(self, query: str, values: dict[str, int]) -> Iterator[list[tuple[Any, ...]]]:
+        with store_errors(self._path):
+            cursor = self._connection.execute(query, values)
         while True:
-            with store_errors(self.path):
+            with store_errors(self._path):
                 rows = cursor.fetchmany(MOST_SAMPLES)
             if not rows:
                 return
-            try:
-                yield _piece(row, number, before, rows)
-            except (TypeError, ValueError) as error:
-                raise damaged(self.path, f"samples of series {row['id']}") from error
-            number, before = number + 1, rows[-1][0]
+            yield rows
+
+
+_SAMPLE = "arrived_s, data, end_s, id - :sample, omitted, series_id - :series, start_s"
+
+
+class Parcel:
+    """A run as it is in a store: a copy without samples in a store of its own, ``path``, and these.
+
+    Methods raise StoreError.
+    """
+
+    def __init__(self, store: Path, run_id: int, folder: Path) -> None:
+        """Copy a run into an empty folder. Raises StoreError."""
+        self.path = folder / "record.sqlite"
+        self._store = store
+        copy_run(store, run_id, self.path, samples=False)
+        with closing(connect(self.path)) as connection, store_errors(self.path):
+            self._series = connection.execute(
+                "SELECT id, flow_id, role, stream, direction, metrics FROM series ORDER BY id"
+            ).fetchall()
+            self._flows, self._notes = (
+                connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
+                for table in ("flow", "note")
+            )
+        # It may be resumed from here on: only what the copy knows belongs to it.
+        last = self._series[-1]["id"] if self._series else 0
+        self._samples = _Samples(store, run_id, last)
+
+    def close(self) -> None:
+        """Close the store."""
+        self._samples.close()
+
+    def sha256(self) -> bytes:
+        """Return the hash of all rows of the run, the same in each store that has it."""
+        return _sha256(self.path, self._samples)
+
+    def counts(self) -> tuple[int, int, int]:
+        """Return how many attempts of flows, samples and notes it has: these only become more."""
+        return self._flows, self._samples.count(), self._notes
+
+    def pieces(self) -> Iterator[SeriesPiece]:
+        """Yield all samples, one series after another."""
+        for series in self._series:
+            before = 0
+            for number, rows in enumerate(self._samples.of_series(series["id"])):
+                try:
+                    yield _piece(series, number, before, rows)
+                except (TypeError, ValueError) as error:
+                    raise damaged(self._store, "samples of a flow") from error
+                before = rows[-1][_ID]
 
     def record(self) -> bytes:
         """Return the run without its samples, as a compressed store."""
-        path = self._folder / "record.sqlite"
-        with closing(connect(self.path)) as connection, store_errors(self.path):
-            (run_id,) = connection.execute("SELECT id FROM run").fetchone()
-        copy_run(self.path, run_id, path, samples=False)
-        return zlib.compress(path.read_bytes())
+        return zlib.compress(self.path.read_bytes())
+
+
+_ID = 3
 
 
 def _piece(row: sqlite3.Row, number: int, before: int, rows: list[tuple[Any, ...]]) -> SeriesPiece:
     """Return a piece of rows. Raises ValueError, TypeError for invalid data."""
-    ids, starts_s, ends_s, arrived_s, omitted, data = zip(*rows, strict=True)
+    arrived_s, data, ends_s, ids, omitted, _, starts_s = zip(*rows, strict=True)
     metrics = from_json(row["metrics"], tuple[str, ...])
     values = array("d")
     values.frombytes(_native(b"".join(data)))
@@ -193,7 +256,17 @@ def _unpack(record: bytes, path: Path) -> None:
 
 
 def content_sha256(path: Path) -> bytes:
-    """Return the hash of all rows of a store that one run was copied to. Raises StoreError.
+    """Return the hash of all rows of a store that has one run. Raises StoreError."""
+    with closing(connect(path)) as connection, store_errors(path):
+        run_id, last = connection.execute(
+            "SELECT id, (SELECT max(id) FROM series) FROM run"
+        ).fetchone()
+    with closing(_Samples(path, run_id, last or 0)) as samples:
+        return _sha256(path, samples)
+
+
+def _sha256(path: Path, samples: _Samples) -> bytes:
+    """Return the hash of all rows of a run, whose samples may be elsewhere. Raises StoreError.
 
     A column that was added later counts only if it is not its default: the hash is the same for
     every version of benchctl.
@@ -202,31 +275,22 @@ def content_sha256(path: Path) -> bytes:
     encode = msgspec.msgpack.Encoder().encode
     with closing(connect(path)) as connection, store_errors(path):
         for table in ROWS:
-            columns = {
-                row["name"]: row["dflt_value"]
-                for row in connection.execute(
-                    "SELECT name, dflt_value FROM pragma_table_info(?) ORDER BY name", (table,)
-                )
-            }
-            later = {
-                column: connection.execute(f"SELECT {columns[column] or 'NULL'}").fetchone()[0]
-                for column in columns
-                if (table, column) in _LATER
-            }
-            first = ", ".join(one for one in columns if one not in later)
-            key = "flow_id, direction, metric" if table == "figure" else "id"
-            rest = ", ".join(["0", *later])
-            cursor = connection.cursor()
-            cursor.row_factory = None
-            cursor.execute(f"SELECT {first}, {rest} FROM {table} ORDER BY {key}")
             found.update(encode(table))
-            width = len(columns) - len(later)
-            while rows := cursor.fetchmany(MOST_SAMPLES):
-                if not later:
-                    found.update(b"".join(map(encode, rows)))
-                    continue
-                for row in rows:
-                    told = zip(later.items(), row[width + 1 :], strict=True)
-                    other = {name: value for (name, usual), value in told if value != usual}
-                    found.update(encode((row[:width], other)))
+            if table == "sample":
+                for batch in samples.all():
+                    found.update(b"".join(map(encode, batch)))
+                continue
+            key = "flow_id, direction, metric" if table == "figure" else "id"
+            usual = dict(
+                connection.execute("SELECT name, dflt_value FROM pragma_table_info(?)", (table,))
+            )
+            later = {
+                column: connection.execute(f"SELECT {usual[column] or 'NULL'}").fetchone()[0]
+                for of_table, column in sorted(_LATER)
+                if of_table == table
+            }
+            first = sorted(usual.keys() - later)
+            for row in connection.execute(f"SELECT * FROM {table} ORDER BY {key}"):
+                other = {name: row[name] for name in later if row[name] != later[name]}
+                found.update(encode(([row[name] for name in first], other)))
     return found.digest()
