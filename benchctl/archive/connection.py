@@ -19,6 +19,8 @@ CONNECT_S = 10
 # Of a statement that makes no progress, or waits for another program. The largest is the copy of
 # some 200,000 samples.
 STATEMENT_S = 120
+SLACK_S = 30.0
+"""So much later than it should have, the server has not even ended a statement: it hangs."""
 # What was sent and not acknowledged: the network is gone. See tcp(7), TCP_USER_TIMEOUT.
 UNANSWERED_S = 30
 # A pusher that was stopped holds its lock so long.
@@ -112,7 +114,7 @@ def open_archive(
         ) from error
     from psycopg.conninfo import conninfo_to_dict
 
-    from benchctl.archive.arrays import numbers_as_arrays
+    from benchctl.archive.driver import PatientConnection
 
     try:
         told = conninfo_to_dict(url)
@@ -127,7 +129,7 @@ def open_archive(
         "keepalives_idle": UNANSWERED_S, "application_name": "benchctl",
     }  # fmt: skip
     with archive_errors(name):
-        connection = psycopg.connect(**{**defaults, **told}, autocommit=True)  # type: ignore[arg-type]
+        connection = PatientConnection.connect(**{**defaults, **told}, autocommit=True)  # type: ignore[arg-type]
     with connection:
         archive = Archive(connection, name)
         with archive.errors():
@@ -137,7 +139,8 @@ def open_archive(
                 ("idle_in_transaction_session_timeout", IDLE_S),
             ):
                 connection.execute(f"SET {setting} = {value_s * 1000:.0f}")
-            numbers_as_arrays(connection.adapters)
+            connection.use_arrays()
+            connection.patience_s = statement_s + SLACK_S
             connection.execute("SET timezone = 'UTC'")
             connection.execute("SET client_encoding = 'UTF8'")
         if not any_version:

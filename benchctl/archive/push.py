@@ -82,7 +82,6 @@ def push(archive: Archive, reader: Reader, run: Run, *, replace: bool = False) -
         if outcome in (PushOutcome.SAME, PushOutcome.OLDER):
             return outcome
         with closing(Reader(parcel.path)) as copy:
-            # By what it is here: in a store without a runner, a run in progress has died.
             (only,) = copy.runs()
             rows = rows_of(copy, only)
         month, record = month_of(run), parcel.record()
@@ -101,10 +100,10 @@ def push(archive: Archive, reader: Reader, run: Run, *, replace: bool = False) -
                 return outcome
             archive.connection.execute("DELETE FROM benchctl_data.run WHERE id = %s", (number,))
             _insert_run(archive, (
-                number, plain(run.name), plain(run.profile), plain(run.title),
-                moment(run.created_time), moment(run.started_time), moment(run.finished_time),
-                str(run.status), plain(run.error), run.trials, [*map(plain, run.tags)],
-                plain(run.origin), *counts, sha256, record, month,
+                number, plain(only.name), plain(only.profile), plain(only.title),
+                moment(only.created_time), moment(only.started_time), moment(only.finished_time),
+                str(run.status), plain(only.error), only.trials, [*map(plain, only.tags)],
+                plain(only.origin), *counts, sha256, record, month,
             ))  # fmt: skip
             subjects = _subjects(archive, {subject for subject, _ in rows.figures})
             _copy(

@@ -52,7 +52,7 @@ def month_of(run: Run) -> date:
 
 
 def moment(time: float | None) -> datetime | None:
-    """Return a Unix time as PostgreSQL takes it."""
+    """Return a Unix time of a record, which may be shown, as PostgreSQL takes it."""
     return None if time is None else datetime.fromtimestamp(time, UTC)
 
 
@@ -61,9 +61,13 @@ def plain(text: str) -> str:
     return text.replace("\0", "\N{REPLACEMENT CHARACTER}").encode("utf-8", "replace").decode()
 
 
-def as_json(value: object) -> str:
-    """Return data as JSON that PostgreSQL takes, the same text for equal data."""
-    return json.dumps(value, sort_keys=True).replace("\\u0000", "\\ufffd")
+def as_json(values: Mapping[str, Any]) -> str:
+    """Return values by name as JSON that PostgreSQL takes, the same text for equal values."""
+    told = {
+        plain(name): plain(value) if isinstance(value, str) else value
+        for name, value in values.items()
+    }
+    return json.dumps(told, sort_keys=True)
 
 
 class RunRows(Struct, frozen=True):

@@ -1,5 +1,7 @@
 """An archive that is away, full, slow, old, or used by several at once, and who may do what."""
 
+import os
+import signal
 import threading
 from contextlib import closing
 
@@ -135,6 +137,20 @@ def test_a_full_slow_or_ending_archive_is_one_line_and_keeps_nothing_of_the_run(
     assert caught.value.hint.startswith(hint)
     assert "\n" not in caught.value.message
     assert not any(everything(archive_url).values())
+
+
+def test_a_server_that_hangs_is_not_waited_for(archive_url, store, monkeypatch):
+    monkeypatch.setattr("benchctl.archive.connection.SLACK_S", 0.3)
+    with open_archive(archive_url, statement_s=0.2) as archive:
+        pid = archive.connection.info.backend_pid
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            with pytest.raises(ArchiveAwayError, match=r"no answer for 0\.5 s"):
+                pushed(archive, store)
+        finally:
+            os.kill(pid, signal.SIGCONT)
+    with open_archive(archive_url) as archive:
+        assert pushed(archive, store) is PushOutcome.NEW
 
 
 @pytest.mark.parametrize(

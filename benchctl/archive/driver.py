@@ -1,19 +1,24 @@
-"""Arrays of numbers as PostgreSQL sends and takes them, a thousand times faster than one by one.
+"""psycopg as archives use it: arrays of numbers at once, and an end to waiting.
 
-The binary format of an array (src/backend/utils/adt/arrayfuncs.c, array_send): how many dimensions,
-whether there are nulls, the type, the size and the first index; then each number with its length.
+The binary format of an array is in array_send (src/backend/utils/adt/arrayfuncs.c). It begins with
+the number of dimensions, whether there are nulls, the type, the size and the first index. Each
+number follows its length.
 """
 
 from __future__ import annotations
 
 import struct
 import sys
+import time
 from array import array
-from typing import Any
+from collections.abc import Generator
+from typing import Any, TypeVar
 
-from psycopg.adapt import AdaptersMap, Dumper, Loader
+from psycopg import Connection, OperationalError
+from psycopg.adapt import Dumper, Loader
 from psycopg.pq import Format
 
+T = TypeVar("T")
 _HEAD = struct.Struct("!iiIii")
 _FLOAT, _INT = 701, 23
 _FLOATS, _INTS = 1022, 1007
@@ -88,9 +93,47 @@ class IntsLoader(Loader):
         return _unpacked(bytes(data), "i")
 
 
-def numbers_as_arrays(adapters: AdaptersMap) -> None:
-    """Let a connection take and give arrays of numbers in this way, in the binary format."""
-    for dumper in (Floats, Ints):
-        adapters.register_dumper(None, dumper)
-    adapters.register_loader(_FLOATS, FloatsLoader)
-    adapters.register_loader(_INTS, IntsLoader)
+class PatientConnection(Connection[Any]):
+    """A connection that takes and gives ``array`` in binary, and ends if the server is silent.
+
+    The time limits of the server end a statement that it works on. Nobody ends one of a server that
+    hangs.
+    """
+
+    patience_s = float("inf")
+
+    def use_arrays(self) -> None:
+        """Take and give arrays of numbers at once."""
+        for dumper in (Floats, Ints):
+            self.adapters.register_dumper(None, dumper)
+        self.adapters.register_loader(_FLOATS, FloatsLoader)
+        self.adapters.register_loader(_INTS, IntsLoader)
+
+    def wait(self, gen: Generator[Any, Any, T], *args: Any, **options: Any) -> T:
+        """Run a step of the protocol. Raises OperationalError after ``patience_s`` of silence."""
+        try:
+            return super().wait(_limited(gen, self.patience_s), *args, **options)
+        except SilentError:
+            self.pgconn.finish()
+            raise
+
+
+class SilentError(OperationalError):
+    """The server does not answer."""
+
+
+def _limited(gen: Generator[Any, Any, T], limit_s: float) -> Generator[Any, Any, T]:
+    """Run what psycopg waits for, which is resumed with 0 many times a second without an answer."""
+    since_s = time.monotonic()
+    try:
+        wanted = next(gen)
+        while True:
+            ready = yield wanted
+            if ready:
+                since_s = time.monotonic()
+            elif time.monotonic() - since_s > limit_s:
+                raise SilentError(f"no answer for {limit_s:g} s")
+            wanted = gen.send(ready)
+    except StopIteration as end:
+        found: T = end.value
+        return found
