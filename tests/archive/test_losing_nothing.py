@@ -162,7 +162,7 @@ def test_an_archive_that_is_away_is_named_without_its_password(url):
     assert "secret" not in caught.value.message + caught.value.hint
 
 
-@pytest.mark.parametrize("url", ["postgresql://u:secret@[/x", "postgres:///x u:secret", "secret"])
+@pytest.mark.parametrize("url", ["postgresql://u:secret@[/x", "host=x password='secret", "secret"])
 def test_what_is_no_url_is_not_repeated(url):
     with pytest.raises(UsageError, match="no URL of a PostgreSQL") as caught, open_archive(url):
         pass
