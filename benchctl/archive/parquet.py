@@ -78,7 +78,7 @@ def offload(archive: Archive, month: date, folder: Path) -> Path:
     table = f"benchctl_data.piece_{month:%Y_%m}"
     try:
         with archive.transaction():
-            # To read a month back takes longer than a pusher may stand still.
+            # The server has nothing to do while a month is read back.
             archive.connection.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
             _execute(archive, f"LOCK TABLE {table} IN SHARE MODE")
             _write(archive, month, part)

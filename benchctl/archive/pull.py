@@ -85,7 +85,7 @@ def find(runs: Sequence[ArchivedRun], text: str) -> ArchivedRun:
 
 
 def pull(archive: Archive, run: ArchivedRun, store: Path, folder: Path | None = None) -> bool:
-    """Copy a run into a store; returns False if it is there already, as it is in the archive.
+    """Copy a run into a store. Returns False if the store has this revision already.
 
     ``folder`` has the Parquet files of old months. Nothing is copied unless it is what was pushed,
     to the last sample. Raises StoreError, ArchiveError, UsageError without such a file.
@@ -149,7 +149,7 @@ def _changed(archive: Archive, run: ArchivedRun) -> ArchiveError:
 
 
 def _pieces(archive: Archive, run: ArchivedRun) -> Iterator[SeriesPiece]:
-    """Yield the samples of a run, as they were; a part of them is in memory."""
+    """Yield the samples of a run, `AT_ONCE` pieces in memory."""
     query = (
         f"SELECT {', '.join(KEPT)} FROM benchctl_data.piece WHERE run = %(run)s AND"
         " month = (SELECT month FROM benchctl_data.run WHERE id = %(run)s) ORDER BY series, number"
@@ -170,7 +170,7 @@ def as_store(archive: Archive, runs: Sequence[ArchivedRun]) -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="benchctl-") as place:
         folder = Path(place)
         store = folder / "runs.sqlite"
-        # The oldest first: the one that was stored last is the newest.
+        # The oldest first: "last" is the run that was stored last.
         for number, run in enumerate(reversed(runs)):
             path = folder / f"{number}.sqlite"
             _restore(archive, run, _record(archive, run)[0], (), path)

@@ -1,6 +1,6 @@
-"""One run as it is kept outside a store: a record of a few kilobytes, and its samples as arrays.
+"""One run in the form that an archive keeps: a small record, and its samples as arrays.
 
-The record is a store with the run and all that belongs to it, but its samples.
+The record is a store of this run without its samples.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ _SAMPLE = "arrived_s, data, end_s, id - :sample, omitted, series_id - :series, s
 
 
 class Parcel:
-    """A run as it is in a store: a copy without samples in a store of its own, ``path``, and these.
+    """A run of a store: its copy without samples, at ``path``, and its samples there.
 
     Methods raise StoreError.
     """
