@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from psycopg import Connection
 
 CONNECT_S = 10
-# How long a statement may take, also if it waits for another program. The largest copies some 200,000
-# samples.
+# How long a statement may take, also if it waits for another program. The largest copies some
+# 200,000 samples.
 STATEMENT_S = 120
 SLACK_S = 30.0
 """So much later than it should have, the server has not even ended a statement: it hangs."""
