@@ -137,8 +137,12 @@ def _restore(
 ) -> None:
     try:
         restore(record, pieces, path)
+        with closing(Reader(path)) as reader:  # which takes no name that leads out of a folder
+            (only,) = reader.runs()
     except StoreDamagedError as error:
         raise _changed(archive, run) from error
+    if only.name != run.name:
+        raise _changed(archive, run)
 
 
 def _changed(archive: Archive, run: ArchivedRun) -> ArchiveError:

@@ -152,6 +152,18 @@ def test_what_was_changed_in_the_archive_is_not_pulled(archive, store, other, ch
     assert not other.exists()
 
 
+def test_a_record_of_another_run_is_not_pulled(archive, store, other):
+    for now in (1e9, 1e9 + 1):
+        measured_run(store, {1: FIVE_MBIT}, now=now)
+        pushed(archive, store)
+    archive.rows(
+        "UPDATE benchctl_data.run SET (record, sha256) = (SELECT record, sha256 FROM"
+        " benchctl_data.run ORDER BY name LIMIT 1) RETURNING 1"
+    )
+    with pytest.raises(ArchiveError, match="is not what was pushed"):
+        pulled(archive, other)
+
+
 def test_runs_are_found_by_name_id_tag_or_last(archive, store):
     names = [
         measured_run(store, {1: (n,)}, now=1e9 + n, tags=[tag])
