@@ -28,7 +28,7 @@ IDLE_S = 300
 
 _UPGRADE_LOCK = "SELECT pg_advisory_xact_lock{}(hashtextextended('benchctl archive', 0))"
 _HINTS = {
-    "42501": "benchctl_reader may read, benchctl_writer may push, and only the owner may do the rest",
+    "42501": "benchctl_reader may read, benchctl_writer may push; the rest is for the owner",
     "53100": "its disk is full; the runs are in the store, push them again later",
     "55P03": "another program has locked it; try again later",
     "57014": "it is too slow, or another program has locked it; try again later",
