@@ -15,7 +15,6 @@ NAMES = (
     "answers",
     "schedule",
     "archive",
-    "mesh",
     "pictures",
     "exchange",
     "packets",

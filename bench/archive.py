@@ -83,8 +83,12 @@ GROUP BY source, target
 
 
 def main() -> None:
+    from needs import program  # type: ignore[import-not-found]
     from postgres import running  # type: ignore[import-not-found]
 
+    if not program("postgres"):
+        print("\nan archive: not measured, needs PostgreSQL: apt-get install postgresql")
+        return
     with running(("shared_buffers=512MB", "max_wal_size=8GB")) as make, open_archive(
         make(), any_version=True, statement_s=3600
     ) as archive:  # fmt: skip

@@ -2,6 +2,7 @@
 
 A run is measured into its store, and pushed from there when it has ended. Its record, which is a
 store without samples, comes back as it was. Beside it are rows for SQL: each figure, each flow,
-what the hosts counted. Samples are arrays, a partition for each month; those of old months can move
-to Parquet files. psycopg is the extra ``benchctl[archive]``, imported when an archive is opened.
+what the hosts counted. Samples are arrays, in a partition for each month. Those of old months can
+move to Parquet files. psycopg is the extra ``benchctl[archive]``. It is imported when an archive is
+opened.
 """

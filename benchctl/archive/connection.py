@@ -16,19 +16,19 @@ if TYPE_CHECKING:
     from psycopg import Connection
 
 CONNECT_S = 10
-# Of a statement that makes no progress, or waits for another program. The largest is the copy of
-# some 200,000 samples.
+# How long a statement may take, also if it waits for another program. The largest copies some
+# 200,000 samples.
 STATEMENT_S = 120
 SLACK_S = 30.0
 """So much later than it should have, the server has not even ended a statement: it hangs."""
-# What was sent and not acknowledged: the network is gone. See tcp(7), TCP_USER_TIMEOUT.
+# If what was sent is not acknowledged for so long, the network is gone (tcp(7), TCP_USER_TIMEOUT).
 UNANSWERED_S = 30
-# A pusher that was stopped holds its lock so long.
+# How long a pusher that was stopped holds its lock.
 IDLE_S = 300
 
 _UPGRADE_LOCK = "SELECT pg_advisory_xact_lock{}(hashtextextended('benchctl archive', 0))"
 _HINTS = {
-    "42501": "this user may not do so: an administrator grants benchctl_writer or benchctl_reader",
+    "42501": "benchctl_reader may read, benchctl_writer may push; the rest is for the owner",
     "53100": "its disk is full; the runs are in the store, push them again later",
     "55P03": "another program has locked it; try again later",
     "57014": "it is too slow, or another program has locked it; try again later",
@@ -103,8 +103,8 @@ def open_archive(
 ) -> Iterator[Archive]:
     """Open an archive by its URL, or by the words that libpq takes.
 
-    Raises UsageError if it is neither, MissingError without psycopg, and ArchiveError; also if its
-    tables are of another version, unless ``any_version``.
+    With ``any_version``, its tables may be of another version, or missing. Raises UsageError if the
+    URL is none, MissingError without psycopg, ArchiveError.
     """
     try:
         import psycopg
@@ -171,6 +171,6 @@ def archive_errors(name: str) -> Iterator[None]:
         hint = _HINTS.get(code, "")
         away = isinstance(error, psycopg.OperationalError) and (not code or code.startswith(_AWAY))
         if away:
-            hint = "is it running, and does it know this user? the runs stay in the store"
+            hint = "is it running? has this user a password in ~/.pgpass? the runs stay in the store"
             raise ArchiveAwayError(text, hint) from error
         raise ArchiveError(text, hint) from error

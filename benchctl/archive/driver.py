@@ -7,6 +7,7 @@ number follows its length.
 
 from __future__ import annotations
 
+import logging
 import struct
 import sys
 import time
@@ -17,6 +18,9 @@ from typing import Any, TypeVar
 from psycopg import Connection, OperationalError
 from psycopg.adapt import Dumper, Loader
 from psycopg.pq import Format
+
+# What it logs of a connection that is given up is in our error, too.
+logging.getLogger("psycopg").addHandler(logging.NullHandler())
 
 T = TypeVar("T")
 _HEAD = struct.Struct("!iiIii")
@@ -113,7 +117,7 @@ class PatientConnection(Connection[Any]):
         """Run a step of the protocol. Raises OperationalError after ``patience_s`` of silence."""
         try:
             return super().wait(_limited(gen, self.patience_s), *args, **options)
-        except SilentError:
+        except (SilentError, KeyboardInterrupt):  # a statement may be under way
             self.pgconn.finish()
             raise
 

@@ -78,9 +78,9 @@ def offload(archive: Archive, month: date, folder: Path) -> Path:
     table = f"benchctl_data.piece_{month:%Y_%m}"
     try:
         with archive.transaction():
-            # To read a month back takes longer than a pusher may stand still.
+            # The server has nothing to do while a month is read back.
             archive.connection.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
-            _execute(archive, f"LOCK TABLE {table} IN SHARE MODE")
+            _execute(archive, f"LOCK TABLE {table} IN SHARE ROW EXCLUSIVE MODE")
             _write(archive, month, part)
             _compare(archive, month, part)
             part.rename(file)
@@ -134,7 +134,7 @@ def _write(archive: Archive, month: date, path: Path) -> None:
     )
     with (
         archive.connection.cursor("month", binary=True) as cursor,
-        path.open("xb") as sink,
+        path.open("wb") as sink,
         parquet.ParquetWriter(sink, schema, compression="zstd", store_schema=False) as writer,
     ):
         cursor.execute(query, (month,))

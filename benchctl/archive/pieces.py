@@ -24,7 +24,7 @@ KEPT = (
     "series", "number", "role", "stream", "direction", "metrics", "steps", "starts_s", "ends_s",
     "arrived_s", "omitted", "values",
 )  # fmt: skip
-"""Those that make a `SeriesPiece`; the record knows the rest."""
+"""The columns of a `SeriesPiece`; the record has the rest."""
 
 AT_ONCE = 20
 """Rows in memory, or in one statement."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -14,7 +14,7 @@ from msgspec import Struct
 from benchctl.archive.connection import Archive
 from benchctl.archive.parquet import read_pieces
 from benchctl.archive.pieces import AT_ONCE, KEPT, piece_of
-from benchctl.errors import ArchiveError, StoreError, UsageError
+from benchctl.errors import ArchiveError, StoreDamagedError, StoreError, UsageError
 from benchctl.run.record import RunOutline
 from benchctl.run.status import Status
 from benchctl.store.copy import AlreadyThereError, copy_run
@@ -23,7 +23,7 @@ from benchctl.store.read import Reader, unique
 
 
 class ArchivedRun(Struct, frozen=True):
-    """A run in an archive. ``file`` is the Parquet file of its samples, if they were moved."""
+    """A run in an archive, as a list shows it."""
 
     id: uuid.UUID
     name: str
@@ -32,8 +32,6 @@ class ArchivedRun(Struct, frozen=True):
     status: Status
     trials: int
     tags: tuple[str, ...]
-    sha256: bytes
-    file: str | None
 
     def outline(self, run_id: int = 0) -> RunOutline:
         """Return what a list of runs shows, by an id of the caller's."""
@@ -46,11 +44,11 @@ class ArchivedRun(Struct, frozen=True):
 def archived_runs(archive: Archive) -> list[ArchivedRun]:
     """Return the runs of an archive, the newest first. Raises ArchiveError."""
     query = (
-        "SELECT id, name, profile, created_time, status, trials, tags, sha256, file"
+        "SELECT id, name, profile, created_time, status, trials, tags"
         " FROM benchctl_data.run ORDER BY created_time DESC, id"
     )
     return [
-        ArchivedRun(row[0], row[1], row[2], row[3], _status(row[4]), row[5], (*row[6],), *row[7:])
+        ArchivedRun(row[0], row[1], row[2], row[3], _status(row[4]), row[5], (*row[6],))
         for row in archive.rows(query)
     ]
 
@@ -87,26 +85,25 @@ def find(runs: Sequence[ArchivedRun], text: str) -> ArchivedRun:
 
 
 def pull(archive: Archive, run: ArchivedRun, store: Path, folder: Path | None = None) -> bool:
-    """Copy a run into a store; returns False if it is there already, as it is in the archive.
+    """Copy a run into a store. Returns False if the store has this revision already.
 
     ``folder`` has the Parquet files of old months. Nothing is copied unless it is what was pushed,
     to the last sample. Raises StoreError, ArchiveError, UsageError without such a file.
     """
     with tempfile.TemporaryDirectory(prefix="benchctl-") as place:
         path = Path(place) / "run.sqlite"
-        pieces = (
-            _pieces(archive, run) if run.file is None else read_pieces(run.id, run.file, folder)
-        )
-        restore(_record(archive, run), pieces, path)
-        if content_sha256(path) != run.sha256:
-            raise ArchiveError(
-                f"{archive.name}: run {run.name} is not what was pushed",
-                "it was changed or damaged there; push it again from a store that has it",
-            )
+        with archive.errors(), archive.connection.transaction():
+            # One revision, if a newer one comes meanwhile.
+            archive.connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            record, sha256, file = _record(archive, run)
+            pieces = _pieces(archive, run) if file is None else read_pieces(run.id, file, folder)
+            _restore(archive, run, record, pieces, path)
+        if content_sha256(path) != sha256:
+            raise _changed(archive, run)
         try:
             copy_run(path, 1, store)
         except AlreadyThereError:
-            if _is_same(store, run):
+            if _is_same(store, run.name, sha256):
                 return False
             raise StoreError(
                 f"store {store} has another revision of run {run.name}",
@@ -115,38 +112,55 @@ def pull(archive: Archive, run: ArchivedRun, store: Path, folder: Path | None = 
     return True
 
 
-def _is_same(store: Path, run: ArchivedRun) -> bool:
-    """Return whether a store has a run as it is in the archive."""
+def _is_same(store: Path, name: str, sha256: bytes) -> bool:
+    """Return whether a store has a run with this content."""
     with (
         closing(Reader(store)) as reader,
         tempfile.TemporaryDirectory(prefix="benchctl-") as place,
-        closing(Parcel(store, reader.names()[run.name], Path(place))) as parcel,
+        closing(Parcel(store, reader.names()[name], Path(place))) as parcel,
     ):
-        return parcel.sha256() == run.sha256
+        return parcel.sha256() == sha256
 
 
-def _record(archive: Archive, run: ArchivedRun) -> bytes:
-    found = archive.rows("SELECT record FROM benchctl_data.run WHERE id = %s", (run.id,))
+def _record(archive: Archive, run: ArchivedRun) -> tuple[bytes, bytes, str | None]:
+    """Return the record of a run, the hash of its content, and the file of its samples."""
+    found = archive.rows(
+        "SELECT record, sha256, file FROM benchctl_data.run WHERE id = %s", (run.id,)
+    )
     if not found:
         raise ArchiveError(f"{archive.name}: run {run.name} was deleted there")
-    return bytes(found[0][0])
+    return found[0][0], found[0][1], found[0][2]
+
+
+def _restore(
+    archive: Archive, run: ArchivedRun, record: bytes, pieces: Iterable[SeriesPiece], path: Path
+) -> None:
+    try:
+        restore(record, pieces, path)
+        with closing(Reader(path)) as reader:  # which takes no name that leads out of a folder
+            (only,) = reader.runs()
+    except StoreDamagedError as error:
+        raise _changed(archive, run) from error
+    if only.name != run.name:
+        raise _changed(archive, run)
+
+
+def _changed(archive: Archive, run: ArchivedRun) -> ArchiveError:
+    return ArchiveError(
+        f"{archive.name}: run {run.name} is not what was pushed",
+        "it was changed or damaged there; push it again from a store that has it",
+    )
 
 
 def _pieces(archive: Archive, run: ArchivedRun) -> Iterator[SeriesPiece]:
-    """Yield the samples of a run, as they were; a part of them is in memory."""
-    connection = archive.connection
-    with (
-        archive.errors(),
-        connection.transaction(),
-        connection.cursor("pieces", binary=True) as cursor,
-    ):
+    """Yield the samples of a run, `AT_ONCE` pieces in memory."""
+    query = (
+        f"SELECT {', '.join(KEPT)} FROM benchctl_data.piece WHERE run = %(run)s AND"
+        " month = (SELECT month FROM benchctl_data.run WHERE id = %(run)s) ORDER BY series, number"
+    )
+    with archive.connection.cursor("pieces", binary=True) as cursor:
         cursor.itersize = AT_ONCE
-        cursor.execute(
-            f"SELECT {', '.join(KEPT)} FROM benchctl_data.piece WHERE run = %(run)s AND"
-            " month = (SELECT month FROM benchctl_data.run WHERE id = %(run)s)"
-            " ORDER BY series, number",
-            {"run": run.id},
-        )
+        cursor.execute(query, {"run": run.id})
         for row in cursor:
             yield piece_of(row)
 
@@ -160,10 +174,10 @@ def as_store(archive: Archive, runs: Sequence[ArchivedRun]) -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="benchctl-") as place:
         folder = Path(place)
         store = folder / "runs.sqlite"
-        # The oldest first: the one that was stored last is the newest.
+        # The oldest first: "last" is the run that was stored last.
         for number, run in enumerate(reversed(runs)):
             path = folder / f"{number}.sqlite"
-            restore(_record(archive, run), (), path)
+            _restore(archive, run, _record(archive, run)[0], (), path)
             try:
                 copy_run(path, 1, store)
             except AlreadyThereError:

@@ -65,7 +65,7 @@ def can_be_pushed(reader: Reader, run: Run) -> bool:
 def push(archive: Archive, reader: Reader, run: Run, *, replace: bool = False) -> PushOutcome:
     """Bring a run into an archive.
 
-    What is there of it is replaced by a newer revision, with ``replace`` also by an older one.
+    A newer revision replaces what is there of it; with ``replace``, an older one does, too.
     Raises UsageError while it is measured, StoreError, ArchiveError.
     """
     if not can_be_pushed(reader, run):
@@ -144,7 +144,7 @@ def _insert_run(archive: Archive, values: Sequence[Any]) -> None:
 
 
 def _subjects(archive: Archive, subjects: set[FigureSubject]) -> dict[FigureSubject, int]:
-    """Return the numbers of subjects; those that the archive does not know are added."""
+    """Return the numbers of subjects; new ones are added."""
     keys = {subject.key: subject for subject in subjects}
     query = "SELECT key, id FROM benchctl_data.subject WHERE key = ANY(%s)"
     known = dict(archive.rows(query, ([*keys],)))

@@ -1,4 +1,4 @@
-"""What a run is in the tables of an archive: rows of figures, flows and hosts."""
+"""The rows of a run in the tables of an archive: its figures, flows and hosts."""
 
 from __future__ import annotations
 
@@ -15,13 +15,16 @@ from benchctl.run.planned import PlannedFlow
 from benchctl.run.record import HostCounters, RecordedFlow, Run, Trial
 from benchctl.store.read import Reader
 
-# Of the ids that are made here.
+# All ids are made in it (RFC 9562, 6.6).
 _NAMESPACE = uuid.UUID("6f0b9f0e-6f1c-5d0a-9a3b-1f5b8e0f3c55")
 _SPREAD = ("min", "median", "p95", "max")
 
 
 class FigureSubject(Struct, frozen=True):
-    """What a figure is of; ``point`` is JSON. Data go from ``source`` to ``target``."""
+    """A metric of a flow at a point, whose data go from ``source`` to ``target``.
+
+    ``point`` is JSON.
+    """
 
     profile: str
     flow: str
@@ -77,7 +80,7 @@ class RunRows(Struct, frozen=True):
     flows: list[tuple[Any, ...]]
     hosts: list[tuple[Any, ...]]
     places: dict[int, tuple[Any, ...]]
-    """Of each attempt of a flow, by its id: the columns of its samples."""
+    """The columns that the samples of an attempt share, by the id of its flow."""
 
 
 def rows_of(reader: Reader, run: Run) -> RunRows:

@@ -69,7 +69,7 @@ class What(StrEnum):
     FAILING = "failing"
     RECOVERED = "recovered"
     PROBLEM = "problem"
-    """A notification or a clean-up failed."""
+    """A notification, a push to the archive, or a clean-up failed."""
 
 
 class LogEntry(Struct, frozen=True, omit_defaults=True):

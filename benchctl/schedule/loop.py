@@ -14,7 +14,7 @@ from typing import Protocol
 import msgspec
 from msgspec.structs import replace
 
-from benchctl.errors import BenchctlError, UsageError
+from benchctl.errors import BenchctlError, StoreError, UsageError
 from benchctl.interrupts import Asked
 from benchctl.run.record import BASELINE, Run
 from benchctl.schedule.book import Book, LogEntry, Overlap, Schedule, What, handled_until
@@ -156,7 +156,7 @@ class Scheduler:
             self._keep(schedule)
 
     @contextmanager
-    def _problems(self, schedule: Schedule, about: str = "") -> Iterator[None]:
+    def _problems(self, schedule: Schedule) -> Iterator[None]:
         """Write down an error, and go on."""
         try:
             yield
@@ -236,7 +236,7 @@ class Scheduler:
     def _keep(self, schedule: Schedule) -> None:
         """Push the runs that the archive lacks, if the settings ask for it; then clean up.
 
-        Raises ArchiveError if the archive is away: no run is moved then.
+        Raises ArchiveError, and moves no run then.
         """
         if not self._book.store.exists():
             return
@@ -255,10 +255,13 @@ class Scheduler:
 
             def is_there(run_id: int) -> bool:
                 run = reader.run(run_id)
-                with self._problems(schedule, f"run {run.name} is not archived: "):
+                try:
                     push(archive, reader, run)
-                    return True
-                return False
+                except StoreError as error:  # of this run; the others are pushed
+                    text = f"run {run.name} is not archived: {error.message}"
+                    self._write(schedule, LogEntry(What.PROBLEM, text=text))
+                    return False
+                return True
 
             ids = [run_id for _, run_id in self._runs(reader, schedule)]
             for run in [*missing(archive, reader, map(reader.run, ids))]:

@@ -1,6 +1,6 @@
-"""One run as it is kept outside a store: a record of a few kilobytes, and its samples as arrays.
+"""One run in the form that an archive keeps: a small record, and its samples as arrays.
 
-The record is a store with the run and all that belongs to it, but its samples.
+The record is a store of this run without its samples.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ _SAMPLE = "arrived_s, data, end_s, id - :sample, omitted, series_id - :series, s
 
 
 class Parcel:
-    """A run as it is in a store: a copy without samples in a store of its own, ``path``, and these.
+    """A run of a store: its copy without samples, at ``path``, and its samples there.
 
     Methods raise StoreError.
     """
@@ -210,7 +210,10 @@ def _native(data: bytes) -> bytes:
 
 
 def restore(record: bytes, pieces: Iterable[SeriesPiece], path: Path) -> None:
-    """Write a run to a store of its own, which is not there yet. Raises StoreError."""
+    """Write a run to a store of its own, which is not there yet.
+
+    Raises StoreError, and StoreDamagedError for what no parcel has.
+    """
     _unpack(record, path)
     check_tables(path)
     with (
@@ -218,11 +221,16 @@ def restore(record: bytes, pieces: Iterable[SeriesPiece], path: Path) -> None:
         store_errors(path),
         transaction(connection),
     ):
+        if len(connection.execute("SELECT id FROM run").fetchall()) != 1:
+            raise damaged(path, "a record has one run")
         ends: dict[int, int] = {}
         for one in pieces:
             ids = [*accumulate(one.steps, initial=ends.get(one.series, 0))][1:]
-            ends[one.series] = ids[-1]
-            connection.executemany(_INSERT, zip(*_columns(one, ids), strict=True))
+            ends[one.series] = ids[-1] if ids else 0
+            try:
+                connection.executemany(_INSERT, zip(*_columns(one, ids), strict=True))
+            except (ValueError, sqlite3.IntegrityError) as error:
+                raise damaged(path, f"samples of series {one.series}") from error
 
 
 _INSERT = (

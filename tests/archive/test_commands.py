@@ -160,12 +160,12 @@ def test_a_schedule_keeps_each_run_that_the_archive_lacks(typed, monkeypatch, tm
     problems = [one.text for one in found.book.entries() if one.what.value == "problem"]
     assert len(problems) == 2
     assert "secret" not in "".join(problems)
-    # A reader may not write: three runs are not there.
     with user_of(url, READER) as theirs:
         monkeypatch.setenv("BENCHCTL_ARCHIVE", theirs)
         found.wait(HOUR_S)
-    assert len(typed("runs", "--json").stdout.splitlines()) == 3
+    assert len(typed("runs", "--json").stdout.splitlines()) == 5
     assert "permission denied" in found.book.entries()[-1].text
+    assert [one.what.value for one in found.book.entries()][-3:] == ["started", "run", "problem"]
     monkeypatch.setenv("BENCHCTL_ARCHIVE", url)
     found.wait(HOUR_S)
     assert len(names_in(url)) == 7

@@ -50,6 +50,15 @@ def test_a_run_is_pulled_from_the_archive_and_its_file_as_it_was(archive, store,
         assert pushed(archive, store, name) is PushOutcome.SAME
 
 
+def test_what_a_killed_offload_left_is_in_nobodys_way(archive, names, tmp_path):
+    month = months(archive)[1].month
+    part = tmp_path / "benchctl-samples-2026-09.parquet.part"
+    part.write_bytes(b"cut off")
+    offload(archive, month, tmp_path)
+    assert not part.exists()
+    assert pulled(archive, tmp_path / "other.sqlite", names[0], tmp_path)
+
+
 def test_others_read_the_file(archive, names, tmp_path):
     file = offload(archive, months(archive)[1].month, tmp_path)
     found = duckdb.sql(f"SELECT run, sum(len(ends_s)) FROM '{file}' GROUP BY run")

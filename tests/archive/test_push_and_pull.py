@@ -133,13 +133,35 @@ def test_a_run_in_progress_is_neither_pushed_nor_missing_and_one_that_died_is_bo
         assert not [*missing(archive, reader, reader.runs())]
 
 
-def test_what_was_changed_in_the_archive_is_not_pulled(archive, store, other):
+@pytest.mark.parametrize(
+    "change",
+    [
+        "piece SET values[1] = 7", "piece SET values[2] = NULL", "piece SET steps = '{1}'",
+        "piece SET steps = '{}'", "piece SET series = series + 99", "piece SET omitted = '{t}'",
+        "piece SET ends_s = '{1, 2}'", "piece SET starts_s[1] = 'NaN'",
+        "piece SET metrics = '{a,b}'", r"run SET record = '\x00'", "run SET record = ''",
+        r"run SET record = substr(record, 1, 900)", r"run SET sha256 = '\x00'",
+    ],
+)  # fmt: skip
+def test_what_was_changed_in_the_archive_is_not_pulled(archive, store, other, change):
     measured_run(store, {1: FIVE_MBIT}, intervals=3)
     pushed(archive, store)
-    archive.rows("UPDATE benchctl_data.piece SET values[1] = 7 RETURNING 1")
+    archive.rows(f"UPDATE benchctl_data.{change} RETURNING 1")
     with pytest.raises(ArchiveError, match="is not what was pushed"):
         pulled(archive, other)
     assert not other.exists()
+
+
+def test_a_record_of_another_run_is_not_pulled(archive, store, other):
+    for now in (1e9, 1e9 + 1):
+        measured_run(store, {1: FIVE_MBIT}, now=now)
+        pushed(archive, store)
+    archive.rows(
+        "UPDATE benchctl_data.run SET (record, sha256) = (SELECT record, sha256 FROM"
+        " benchctl_data.run ORDER BY name LIMIT 1) RETURNING 1"
+    )
+    with pytest.raises(ArchiveError, match="is not what was pushed"):
+        pulled(archive, other)
 
 
 def test_runs_are_found_by_name_id_tag_or_last(archive, store):

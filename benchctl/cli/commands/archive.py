@@ -92,7 +92,7 @@ def push(
 ) -> None:
     """Bring runs into the archive; without RUN, all that it lacks.
 
-    A run that changed, as it was resumed or tagged, replaces the one that is there.
+    A run that was resumed or tagged since replaces the one that is there.
     """
     from benchctl.archive.connection import open_archive
     from benchctl.archive.push import missing, packets_left, push

@@ -107,7 +107,8 @@ def measure(
         for line in said:
             print(f"benchctl: {line}", file=sys.stderr)
         code = watch.conclude(exit_code)
-        push_ended(reader, run_id)
+        if asked.by is None:  # else whoever stopped it does not wait for an archive
+            push_ended(reader, run_id)
         return code
 
 
