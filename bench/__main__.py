@@ -15,6 +15,7 @@ NAMES = (
     "answers",
     "schedule",
     "archive",
+    "mesh",
     "pictures",
     "exchange",
     "packets",

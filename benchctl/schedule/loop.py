@@ -161,7 +161,7 @@ class Scheduler:
         try:
             yield
         except BenchctlError as error:
-            self._write(schedule, LogEntry(What.PROBLEM, text=about + error.message))
+            self._write(schedule, LogEntry(What.PROBLEM, text=error.message))
 
     def _run(self, argv: Sequence[str]) -> tuple[int, str]:
         """Run a command to its end; returns its exit code and its errors. Signals are passed on.
