@@ -301,7 +301,8 @@ def _number(name: str, scaled: float) -> str:
     if _kind(name) in ("_bps", "_s", "_bytes"):
         rounded = abs(float(f"{scaled:.3g}"))
         return f"{scaled:.{min(3, max(0, 2 - math.floor(math.log10(rounded)))) if rounded else 0}f}"
-    whole = not name.endswith("_ratio") and (abs(scaled) >= 100 or float(scaled).is_integer())
+    most = 1000 if name.endswith("_ratio") else 100
+    whole = abs(scaled) >= most or (most == 100 and float(scaled).is_integer())
     return f"{scaled:.0f}" if whole else f"{scaled:.3g}"
 
 

@@ -210,6 +210,7 @@ def test_what_is_shown_can_be_read_and_is_right_to_three_digits(show, parse, mos
         (format_size, 1448, "1.41 KiB"),
         (format_ratio, 0.025, "2.5 %"),
         (format_ratio, 0, "0 %"),
+        (format_ratio, 39.53, "3953 %"),
     ],
 )
 def test_a_figure_is_shown_in_its_scale(show, value, text):

@@ -22,6 +22,7 @@ from benchctl.metrics import Direction
 from benchctl.plan.bound import BoundFlow, BoundTrial
 from benchctl.plan.matrix import Matrix, Point, Value
 from benchctl.plan.targets import Targets, Writes, accepts, point_text
+from benchctl.profile.find import NO_LAB
 from benchctl.profile.load import Document
 from benchctl.profile.model import FLOW_KEYS, CaptureTable
 from benchctl.profile.values import is_address
@@ -265,6 +266,11 @@ class Binder:
             return value
         what = f"no {'host' if key == 'from' else 'host or server'} {quoted(value)}"
         hint = nearest(str(value), known) or f"available: {', '.join(sorted(known))}"
+        if f"--lab {NO_LAB}" in self._document.options:
+            hint = (
+                "hosts of the lab are not there with --lab none: --set from=local --set to=server "
+                "--set servers.server.host=HOST"
+            )
         if key == "to" and is_address(str(value)):
             hint = f'declare it: [servers.NAME] with host = "{value}", and to = "NAME"'
         raise self._error(flow, (key,), what, hint, writes)

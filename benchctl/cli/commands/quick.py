@@ -82,8 +82,8 @@ def quick(
 ) -> None:
     """Measure one host: throughput both ways, round trips idle and under load, loss.
 
-    Which server answers is found out: simpleperf on port 8088, else iperf3 on 5201. The result is
-    stored like any other run; "show" and "compare" work on it.
+    It takes about 20 s. Which server answers is found out: simpleperf on port 8088, else iperf3 on
+    5201. The result is stored like any other run; "show" and "compare" work on it.
     """
     from benchctl.cli.shared.log import keep_log
     from benchctl.cli.shared.watch import Showing, measure

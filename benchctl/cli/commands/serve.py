@@ -120,7 +120,10 @@ def _servers(tools: Sequence[str], bind: str | None, allow: tuple[str, ...]) -> 
     from benchctl.engine.checks.tools import look
     from benchctl.engine.serve import ServerSpec, everywhere, may_listen
     from benchctl.errors import MissingError, UsageError
+    from benchctl.hosts.sent.ports import first_free, is_own
 
+    if bind and not is_own(bind):
+        raise UsageError(f"--bind {bind}: this host has no such address", "see ip address")
     registry = installed()
     asked = dict(map(_tool_and_port, tools)) or dict.fromkeys(sorted(registry.candidates))
     found = look(registry, {(name, Role.SERVER) for name in asked})
@@ -148,6 +151,10 @@ def _servers(tools: Sequence[str], bind: str | None, allow: tuple[str, ...]) -> 
             why = f"only root can listen on port {place}"
             other = f"--tool {name}:{place + 8000} serves it on another"
             print(f"benchctl: {name} is left out, because {why}; {other}", file=sys.stderr)
+            continue
+        if not tools and not first_free(bind or everywhere(), place, 1, place):
+            why = f"port {place} is taken, perhaps by a server of {name}"
+            print(f"benchctl: {name} is left out, because {why}", file=sys.stderr)
             continue
         servers.append(ServerSpec(backend, tool, bind or everywhere(), place, allow))
     if not servers:

@@ -6,7 +6,9 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from benchctl.analysis.runs.summary import SummaryRow
+from msgspec.structs import replace
+
+from benchctl.analysis.runs.summary import SummaryRow, point_key
 from benchctl.report.figures.axes import named_axis, swept_axis, title_of_axis, value_axis
 from benchctl.report.figures.figure import (
     Axis,
@@ -36,9 +38,16 @@ def rows_of(request: PictureRequest) -> list[list[SummaryRow]]:
     ]
 
 
+# The round-trip times of a probe beside a load, and what its name gets.
+_PHASES = {"rtt_idle_s": "idle", "rtt_under_load_s": "under load"}
+
+
 def by_axis(request: PictureRequest) -> Picture:
     """Return a sweep, or bars at each value of the x-axis; without such an axis, of each flow."""
-    found = rows_of(request)
+    found = [
+        _by_phase(request, rows) if metric == ("rtt_s", "") else rows
+        for metric, rows in zip(request.metrics, rows_of(request), strict=True)
+    ]
     every = [row for rows in found for row in rows]
     naming = names_of(map(source_of, every), request.axes, request.x)
     if not request.x:
@@ -61,6 +70,18 @@ def by_axis(request: PictureRequest) -> Picture:
         *_absent(request, values),
     ]  # fmt: skip
     return request.figure(x, panels, names, naming.title, notes)
+
+
+def _by_phase(request: PictureRequest, rows: Rows) -> list[SummaryRow]:
+    """Return rows of round-trip times, those of the idle and of the loaded path apart if known."""
+    places = {(point_key(row.point), row.flow) for row in rows}
+    apart, phases = set(), []
+    for metric, word in _PHASES.items():
+        for row in request.report.rows_of(metric):
+            if (place := (point_key(row.point), row.flow)) in places:
+                apart.add(place)
+                phases.append(replace(row, flow=f"{row.flow} {word}"))
+    return [*(row for row in rows if (point_key(row.point), row.flow) not in apart), *phases]
 
 
 def _absent(request: PictureRequest, values: Sequence[Any]) -> list[str]:

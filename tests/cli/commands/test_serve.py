@@ -158,6 +158,17 @@ def test_a_port_in_use_is_told_at_once(benchctl, port):
     assert done.stderr == f"benchctl: simpleperf does not listen: {why}\n"
 
 
+def test_of_all_tools_one_whose_port_is_taken_is_left_out(benchctl):
+    here = "127.0.0.73"
+    with socket.create_server((here, 8088)):
+        done = benchctl("serve", "--bind", here, "--for", "10ms")
+    assert done.returncode == 0, done.stderr
+    why = "port 8088 is taken, perhaps by a server of simpleperf"
+    assert f"benchctl: simpleperf is left out, because {why}\n" in done.stderr
+    assert "owamp" in done.stdout
+    assert "simpleperf" not in done.stdout
+
+
 MUTE = ONE_CLIENT.replace("echo ready", "touch begun").replace("sleep 0.01", "sleep 600")
 
 
@@ -193,6 +204,7 @@ def test_a_server_that_ends_is_started_again(benchctl, serving):
         (["--tool", "simpleperf:99999"], "99999 is not a port"),
         (["--allow", "192.0.2.1/24"], "--allow: 192.0.2.1/24 has host bits set"),
         (["--for", "5m"], "--for: "),
+        (["--bind", "192.0.2.99"], "--bind 192.0.2.99: this host has no such address"),
     ],
 )
 def test_what_cannot_be_served_is_an_error_before_anything_listens(benchctl, args, said):

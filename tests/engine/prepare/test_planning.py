@@ -99,6 +99,13 @@ def test_a_profile_with_a_lab_runs_in_the_real_network_if_asked(plan):
     assert "# --lab none" in made.plan.document.text
 
 
+def test_a_profile_that_names_hosts_of_its_lab_says_how_it_runs_without(plan):
+    with pytest.raises(ProfileError) as error:
+        plan('from = "phone"\nto = "web"\n', lab="none")
+    assert 'flows.main.from: no host "phone"' in error.value.message
+    assert "--set from=local --set to=server --set servers.server.host=HOST" in error.value.hint
+
+
 def test_a_flow_over_ipv6_needs_a_lab_that_has_it(plan):
     over_6 = 'to = "web"\n[axes]\nip_version = [4, 6]\n'
     with pytest.raises(ProfileError) as error:

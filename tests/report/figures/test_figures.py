@@ -5,11 +5,13 @@ import math
 import sqlite3
 from contextlib import closing
 from itertools import permutations
+from types import SimpleNamespace
 
 import msgspec
 import pytest
 from report.mesh_run import mesh_run
 from report.pictured_run import WINDOWS, pictured_run
+from report.sample_report import ONE, PING, REPORT, TWO, row
 from store.store_support import measured_run, new_run
 
 from benchctl.errors import UsageError
@@ -17,6 +19,7 @@ from benchctl.metrics import METRICS, Direction
 from benchctl.report.figures.axes import numbers_of, swept_axis, value_axis
 from benchctl.report.figures.figure import LineRole, PictureEvent, PictureKind, PictureLine
 from benchctl.report.figures.making import Wanted, figures_of
+from benchctl.report.figures.means import _by_phase
 from benchctl.report.figures.times import MOST_LINES, _Drawn, _sum_of
 from benchctl.report.report import read_report
 from benchctl.run.planned import (
@@ -219,6 +222,19 @@ def test_colours_of_a_map_tell_values_apart_over_one_decade_and_over_many(tmp_pa
     assert sorted(shares)[-1] == 1.0
     assert sorted(shares)[1] > 0.1
     assert panel.heat.share(panel.heat.low) == 0.0
+
+
+def test_round_trips_beside_a_load_are_drawn_idle_and_loaded():
+    rows = [
+        row(ONE, "rtt_s", 0.03, **PING), row(ONE, "rtt_idle_s", 0.02, **PING),
+        row(ONE, "rtt_under_load_s", 0.05, **PING), row(TWO, "rtt_s", 0.02, **PING),
+    ]  # fmt: skip
+    report = msgspec.structs.replace(REPORT, summary=rows)
+    drawn = _by_phase(SimpleNamespace(report=report), report.rows_of("rtt_s"))
+    name = PING["flow"]
+    assert [(one.flow, one.spread.mean) for one in drawn] == [
+        (name, 0.02), (f"{name} idle", 0.02), (f"{name} under load", 0.05),
+    ]  # fmt: skip
 
 
 def test_over_time_probes_are_not_left_out_for_the_lines_of_a_load():
