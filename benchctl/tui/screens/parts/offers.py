@@ -12,7 +12,6 @@ from textual import work
 
 from benchctl.errors import BenchctlError, NoStoreError, StoreError
 from benchctl.profile.find import packaged_profiles, title_of
-from benchctl.run.status import Status
 from benchctl.store.read import Reader
 from benchctl.tui.draw.text.columns import Cells, Column, FreeText
 from benchctl.tui.draw.text.spans import Line, Span
@@ -151,7 +150,9 @@ class OffersPage(ReportPage):
     # --- runs -----------------------------------------------------------------------------
 
     def progress(self, reader: Reader, changes: int) -> object:
-        return changes
+        # A run that goes on changes the store all the time.
+        measured = [(run.id, reader.furthest(run.id)) for run in reader.all_measured_now()]
+        return measured or changes
 
     def read(self, reader: Reader) -> Callable[[], None]:
         from benchctl.tui.screens.parts.pastrows import PastReader
@@ -159,22 +160,19 @@ class OffersPage(ReportPage):
         self._past = self._past or PastReader(LAST)
         with closing(self._past.read(reader)) as parts:
             rows = next(parts)
-        stamps = reader.stamps()
-        open_ones = [run_id for run_id, stamp in stamps.items() if not stamp.status.has_ended]
-        runs = (run for run in reader.runs_of(open_ones) if run.status is Status.RUNNING)
-        running = [
+        measured = [
             Offer(
                 OfferKind.RUNNING, run.profile,
                 f"trial {reader.furthest(run.id) + 1} of {run.trials}", "running",
                 run=run.name, run_id=run.id,
             )
-            for run in runs
+            for run in reader.all_measured_now()
         ]  # fmt: skip
-        return partial(self._take_runs, running, rows.past)
+        return partial(self._take_runs, measured, rows.past)
 
-    def _take_runs(self, running: Sequence[Offer], past: Sequence[HistoryEntry]) -> None:
-        goes_on = {one.run_id for one in running}
-        self._measured = running
+    def _take_runs(self, measured: Sequence[Offer], past: Sequence[HistoryEntry]) -> None:
+        goes_on = {one.run_id for one in measured}
+        self._measured = measured
         self._last = [one for one in past if one.run.id not in goes_on]
         self._show_offers()
 
