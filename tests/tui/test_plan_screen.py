@@ -360,7 +360,8 @@ def test_a_run_that_goes_on_is_first_and_opens_live(alive):
         made.end_trial()
         made.begin_trial()
         await until(pilot, lambda: "trial 2 of 8" in shown(pilot))
-        await press(pilot, "up", "enter")
+        assert "status  ▶ running" in await press(pilot, "up")
+        await press(pilot, "enter")
         assert isinstance(pilot.app.screen, LiveScreen)
 
     drive(STORE, open_plan(), script)
