@@ -62,7 +62,7 @@ KEYS = (
     "\r", "\r", "left", "right", "shift+left", "shift+right", " ", " ",
 )  # fmt: skip
 # Keys that open something, and what shows that it is there.
-OPENING = {"1": "profiles", "3": "nothing was measured", "4": "run in", "2": "FROZEN"}
+OPENING = {"1": "begin with", "3": "nothing was measured", "4": "run in", "2": "FROZEN"}
 WINDOWS = ("?", "n", "X", "K", "F", "P", "y", "s", "S", "/")
 PRESSES = 25
 # Presses of each of the keys, of which there are many.
@@ -174,7 +174,7 @@ def _summary(store: Path) -> None:
     opened: list[float] = []
     for _ in range(FRAMES):
         with Screen(store, "--screen", "plan") as screen:
-            screen.seen("ready")
+            screen.seen("asks for a host")
             opened.append(screen.reaction_s("3", "b flow1"))
     table.row(f"key 3 to a Summary of {FLOWS} flows, median of {FRAMES}",
               statistics.median(opened), 0.3, "s")  # fmt: skip
@@ -201,7 +201,7 @@ def _history(store: Path) -> None:
     filtered: list[float] = []
     for _ in range(FRAMES):
         with Screen(store, "--screen", "plan") as screen:
-            screen.seen("ready")
+            screen.seen("asks for a host")
             opened.append(screen.reaction_s("4", "Mbit/s"))
             screen.seen(f"m{RUNS:,} runs in")  # behind a colour: before, it is "100 of 10,000"
             screen.settle()

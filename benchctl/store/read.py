@@ -306,10 +306,14 @@ class Reader:
         """Return whether a runner is measuring this run now."""
         return self._liveness.is_alive(run.id)
 
+    def all_measured_now(self) -> Iterator[Run]:
+        """Yield the runs that are being measured, the newest first."""
+        query = f"SELECT * FROM run WHERE status IN {UNFINISHED} ORDER BY id DESC"
+        return filter(self.is_alive, self._all(Run, query))
+
     def measured_now(self) -> Run | None:
         """Return the newest run that is being measured, if any."""
-        query = f"SELECT * FROM run WHERE status IN {UNFINISHED} ORDER BY id DESC"
-        return next(filter(self.is_alive, self._all(Run, query)), None)
+        return next(self.all_measured_now(), None)
 
     def trials(self, run_id: int, from_position: int = 0) -> Iterator[Trial]:
         """Yield the trials of a run from a position on, in order of execution."""

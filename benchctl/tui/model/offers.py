@@ -34,6 +34,7 @@ class Offer(Struct, frozen=True):
     path: Path | None = None
     run: str = ""
     run_id: int = 0
+    created_time: float = 0.0
 
     @property
     def key(self) -> tuple[Path | None, int]:

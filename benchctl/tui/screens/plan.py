@@ -57,19 +57,13 @@ class PlanScreen(EditingPage):
         Binding("r", "run", "Run", tooltip=RUN, id="plan.run"),
         Binding("e", "edit", "Edit", id="plan.edit"),
         SHOWN_FILTER,
-        Binding(
-            "W",
-            "write",
-            "Write",
-            tooltip="Write a profile with what was chosen",
-            show=False,
-            id="plan.write",
-        ),
+        Binding("W", "write", "Write", tooltip="Write a profile with what was chosen", show=False,
+                id="plan.write"),
         Binding("V", "tab", "Tab", tooltip="Plan, about, commands", show=False, id="plan.tab"),
         Binding("tab", "app.focus_next", "Focus", tooltip=NEXT, key_display="tab", id="plan.focus"),
         Binding("h", "app.show('history')", "History", id="plan.history"),
         Binding("a", "attach", "Watch", tooltip="Watch a run in progress", id="plan.attach"),
-    ]
+    ]  # fmt: skip
     DEFAULT_CSS = """
     PlanScreen {
         #middle { layout: vertical; height: 1fr; }

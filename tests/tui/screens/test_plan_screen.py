@@ -360,7 +360,8 @@ def test_a_run_that_goes_on_is_first_and_opens_live(alive):
         made.end_trial()
         made.begin_trial()
         await until(pilot, lambda: "trial 2 of 8" in shown(pilot))
-        await press(pilot, "up", "enter")
+        assert "status  ▶ running" in await press(pilot, "up")
+        await press(pilot, "enter")
         assert isinstance(pilot.app.screen, LiveScreen)
 
     drive(STORE, open_plan(), script)
@@ -378,7 +379,7 @@ def test_a_host_is_asked_for_and_planned_as_quick_does(monkeypatch):
         await press(pilot, "enter", "ctrl+u", *"local", "enter")
         assert "✓ ready" in shown(pilot)
         assert "Measure      to local" in shown(pilot)
-        assert "r starts  4 trials on this machine" in shown(pilot)
+        assert "r starts  4 trials" in shown(pilot)
         assert pilot.app.page.command() == "benchctl quick local"
         await press(pilot, "W", "enter")
         assert pilot.app.page.offer.path == Path("quick.toml")

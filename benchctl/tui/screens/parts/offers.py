@@ -12,7 +12,6 @@ from textual import work
 
 from benchctl.errors import BenchctlError, NoStoreError, StoreError
 from benchctl.profile.find import packaged_profiles, title_of
-from benchctl.run.status import Status
 from benchctl.store.read import Reader
 from benchctl.tui.draw.text.columns import Cells, Column, FreeText
 from benchctl.tui.draw.text.spans import Line, Span
@@ -111,7 +110,8 @@ class OffersPage(ReportPage):
     def _show_offers(self) -> None:
         """Show the list, with the cursor where it was."""
         key = self.offer.key
-        runs = [_as_offer(one) for one in self._last]
+        goes_on = {one.run_id for one in self._measured}
+        runs = [_as_offer(one) for one in self._last if one.run.id not in goes_on]
         own = [one for one in self._profiles if one.kind is OfferKind.OWN]
         examples = [one for one in self._profiles if one.kind is OfferKind.EXAMPLE]
         self._offers = offers = [*self._measured, self._host, *own, *runs, *examples]
@@ -133,7 +133,8 @@ class OffersPage(ReportPage):
         if offer.kind is OfferKind.HOST:
             return [head, FreeText(f"to {offer.name or 'a host'}: {HOST_TEXT}")]
         if offer.path is None:
-            ago = self._ago(offer.run_id)
+            begun = offer.created_time
+            ago = f"  {format_ago(self.around.clock() - begun)}" if begun else ""
             return [head, Span(offer.name), Span(f"{offer.text}{ago}", offer.role)]
         if offer.path not in self._titles:
             self._titles[offer.path] = title_of(offer.path)
@@ -143,15 +144,12 @@ class OffersPage(ReportPage):
         # By its name, it is found by those who know it.
         return [head, FreeText(title or offer.name), Span(""), Span(f"{offer.kind} {offer.name}")]
 
-    def _ago(self, run_id: int) -> str:
-        created = (one.run.created_time for one in self._last if one.run.id == run_id)
-        time = next(created, None)
-        return f"  {format_ago(self.around.clock() - time)}" if time is not None else ""
-
     # --- runs -----------------------------------------------------------------------------
 
     def progress(self, reader: Reader, changes: int) -> object:
-        return changes
+        # A run that goes on changes the store all the time.
+        measured = [(run.id, reader.furthest(run.id)) for run in reader.all_measured_now()]
+        return measured or changes
 
     def read(self, reader: Reader) -> Callable[[], None]:
         from benchctl.tui.screens.parts.pastrows import PastReader
@@ -159,23 +157,18 @@ class OffersPage(ReportPage):
         self._past = self._past or PastReader(LAST)
         with closing(self._past.read(reader)) as parts:
             rows = next(parts)
-        stamps = reader.stamps()
-        open_ones = [run_id for run_id, stamp in stamps.items() if not stamp.status.has_ended]
-        runs = (run for run in reader.runs_of(open_ones) if run.status is Status.RUNNING)
-        running = [
+        measured = [
             Offer(
                 OfferKind.RUNNING, run.profile,
                 f"trial {reader.furthest(run.id) + 1} of {run.trials}", "running",
                 run=run.name, run_id=run.id,
             )
-            for run in runs
+            for run in reader.all_measured_now()
         ]  # fmt: skip
-        return partial(self._take_runs, running, rows.past)
+        return partial(self._take_runs, measured, rows.past)
 
-    def _take_runs(self, running: Sequence[Offer], past: Sequence[HistoryEntry]) -> None:
-        goes_on = {one.run_id for one in running}
-        self._measured = running
-        self._last = [one for one in past if one.run.id not in goes_on]
+    def _take_runs(self, measured: Sequence[Offer], last: Sequence[HistoryEntry]) -> None:
+        self._measured, self._last = measured, last
         self._show_offers()
 
     def fail(self, error: StoreError) -> None:
@@ -190,8 +183,10 @@ class OffersPage(ReportPage):
         from benchctl.tui.draw.views.runs import run_lines
 
         one = next((one for one in self._last if one.run.id == offer.run_id), None)
-        if one is None:
-            return []
+        if one is None:  # an old run that was resumed
+            return [[Span(offer.text)]]
+        if offer.kind is OfferKind.RUNNING:
+            return run_lines(one, self.around.clock(), [offer.text])
         end = one.run.id, one.run.finished_time
         if end not in self._answers:
             self._answers[end] = ["…"]
@@ -233,6 +228,8 @@ class OffersPage(ReportPage):
 def _as_offer(one: HistoryEntry) -> Offer:
     from benchctl.tui.draw.views.runs import answer_text
 
-    text, role = answer_text(one)
-    run = one.run
-    return Offer(OfferKind.PAST, run.profile, text, role, run=run.name, run_id=run.id)
+    run, (text, role) = one.run, answer_text(one)
+    return Offer(
+        OfferKind.PAST, run.profile, text, role,
+        run=run.name, run_id=run.id, created_time=run.created_time,
+    )  # fmt: skip
