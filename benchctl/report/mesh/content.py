@@ -32,7 +32,7 @@ from benchctl.report.mesh.reading import DAY_S, FailedTrial, History, PairFlow, 
 from benchctl.run.condition import parse_figure
 from benchctl.visible import visible
 
-HostPair = tuple[str, str]
+MeshPair = tuple[str, str]
 LONGEST_NAME = 24
 """Characters of a host's name in a matrix; the whole one is beside it as a title."""
 _SAFE = re.compile(r"[^a-z0-9.-]+")
@@ -110,7 +110,7 @@ class KnownMesh:
         """Return the flow of a series."""
         return self.numbers.flows[self.numbers.series[series].flow]
 
-    def pair(self, series: int) -> HostPair:
+    def pair(self, series: int) -> MeshPair:
         """Return from which host to which the data of a series go."""
         return pair_of(self.flow_of(series), self.numbers.series[series].direction)
 
@@ -207,7 +207,7 @@ class KnownMesh:
             return self._baselines[series].name
         return f"{USUAL}, the median of the newest days"
 
-    def failures(self, pair: HostPair) -> list[tuple[PairFlow, FailedTrial]]:
+    def failures(self, pair: MeshPair) -> list[tuple[PairFlow, FailedTrial]]:
         """Return the failed trials of the newest days between two hosts, the newest first."""
         found = [
             (self.numbers.flows[flow], one)
@@ -216,7 +216,7 @@ class KnownMesh:
         ]
         return sorted(found, key=lambda one: -one[1].time)
 
-    def failed_now(self, pair: HostPair) -> str:
+    def failed_now(self, pair: MeshPair) -> str:
         """Return why the newest trial from a host to another failed; empty if it did not."""
         for flow, one in self.failures(pair):
             if one.run == self.history.last.get(flow.profile) and (flow.source, flow.to) == pair:
@@ -272,7 +272,7 @@ class KnownMesh:
         return shortened(self.hosts)
 
 
-def pair_of(flow: PairFlow, direction: str) -> HostPair:
+def pair_of(flow: PairFlow, direction: str) -> MeshPair:
     """Return from which host to which the data of a series go."""
     if direction == Direction.RECEIVE:
         return flow.to, flow.source

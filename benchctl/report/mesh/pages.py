@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from benchctl.metrics import Fold, title_of
 from benchctl.report.figures.figure import Axis
 from benchctl.report.mesh.changes import SeriesChange, Told
-from benchctl.report.mesh.content import HostPair, KnownMesh, Variant, file_of
+from benchctl.report.mesh.content import KnownMesh, MeshPair, Variant, file_of
 from benchctl.report.mesh.drawing import HistoryLine, HistorySpan, extent_of, history_of
 from benchctl.report.mesh.judging import MEANINGS, WORST_FIRST, FigureState, Judged
 from benchctl.report.mesh.reading import DETAIL_DAYS
@@ -174,7 +174,7 @@ class Pages:
         return self._mesh.short_names[name], visible(name)
 
     def _cell(
-        self, pair: HostPair, metric: str, judged: Judged | None, values: bool
+        self, pair: MeshPair, metric: str, judged: Judged | None, values: bool
     ) -> MatrixCell | None:
         if pair[0] == pair[1] and judged is None:
             return None
@@ -223,7 +223,7 @@ class Pages:
     def _reasons(self) -> Iterator[tuple[str, int, list[PageLink]]]:
         """Yield why trials of the newest runs failed, how many, and of which pairs, as links."""
         mesh, last = self._mesh, {*self._mesh.history.last.values()}
-        found: defaultdict[str, list[HostPair]] = defaultdict(list)
+        found: defaultdict[str, list[MeshPair]] = defaultdict(list)
         for flow, failures in mesh.history.failures.items():
             one = mesh.numbers.flows[flow]
             for failure in failures:
@@ -240,7 +240,7 @@ class Pages:
             said = format_count(failed[place], "trial") + " failed" if failed[place] else ""
             yield self._run_link(run.name, ""), format_time(run.created_time), str(run.status), said
 
-    def _pair_link(self, pair: HostPair, up: str) -> PageLink:
+    def _pair_link(self, pair: MeshPair, up: str) -> PageLink:
         first, second = (self._mesh.short_names[host] for host in pair)
         return PageLink(f"{up}{pair_path(pair)}", f"{first} → {second}")
 
@@ -277,16 +277,16 @@ class Pages:
         )  # fmt: skip
         return pair_path((first, second)), text
 
-    def _way(self, series: int, ends: HostPair) -> str:
+    def _way(self, series: int, ends: MeshPair) -> str:
         """Return which way data go, A being the first end, and what else tells series apart."""
         way = "A → B" if self._mesh.pair(series) == ends else "B → A"
         named = self._mesh.named(self._mesh.variant(series))
         return f"{way}, {named}" if named else way
 
-    def _column(self, metric: str, series: int, ends: HostPair) -> str:
+    def _column(self, metric: str, series: int, ends: MeshPair) -> str:
         return f"{title_of(metric)} {self._way(series, ends)}"
 
-    def _section(self, metric: str, own: Sequence[int], ends: HostPair) -> Mapping[str, Any]:
+    def _section(self, metric: str, own: Sequence[int], ends: MeshPair) -> Mapping[str, Any]:
         mesh = self._mesh
         lines = [self._line(number, one) for number, one in enumerate(own[:MOST_LINES])]
         changes = sorted(
@@ -437,7 +437,7 @@ def _pair_file(first: str, second: str) -> str:
     return f"pairs/{file_of(first, second)}.html"
 
 
-def pair_path(pair: HostPair) -> str:
+def pair_path(pair: MeshPair) -> str:
     """Return the path of the page of two hosts, in whichever order."""
     first, second = sorted(pair)
     return _pair_file(first, second)

@@ -50,7 +50,7 @@ class MeshSite:
         """The files of this update, and whether each has changed."""
         try:
             there = [one.name for one in path.iterdir()] if path.exists() else []
-            if there and not (path / DAYS).is_dir():
+            if there and not {DAYS, "mesh.css"} & {*there}:
                 raise UsageError(f"-o {path}: holds other files", "name a directory of its own")
             for folder in (DAYS, PAIRS, RUNS):
                 (path / folder).mkdir(parents=True, exist_ok=True)
