@@ -115,7 +115,7 @@ def _write_mesh(
     import time
 
     from benchctl.report.mesh.changes import SCHEDULED
-    from benchctl.report.mesh.site import Site, write_site
+    from benchctl.report.mesh.site import MeshSite, write_site
     from benchctl.schedule.book import Book
     from benchctl.schedule.pages import told_of
 
@@ -125,7 +125,7 @@ def _write_mesh(
         found = _chosen(reader, profile, since, until)
         names = {tag.removeprefix(SCHEDULED) for one in found for tag in one.tags}
         told = [*told_of(Book(store).entries(), names)]
-        site = Site(output)
+        site = MeshSite(output)
         write_site(reader, found, site, told=told, now=time.time())
     changed = sum(site.written.values())
     print(f"{output / 'index.html'}: {changed:,} of {len(site.written):,} files are new")

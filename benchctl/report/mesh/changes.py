@@ -11,7 +11,7 @@ from typing import NamedTuple
 from benchctl.analysis.runs.compare import judge
 from benchctl.analysis.runs.trend import ERROR, level_changes
 from benchctl.analysis.steps import FALSE_ALARMS, LEAST_SERIES
-from benchctl.report.mesh.reading import History, Reading
+from benchctl.report.mesh.reading import History, HistoryReading
 from benchctl.run.record import RunOutline
 from benchctl.store.bulk import Bulk
 from benchctl.store.read import Reader
@@ -21,7 +21,7 @@ MOST_RUNS = 120
 SCHEDULED = "schedule:"
 
 
-class Change(NamedTuple):
+class SeriesChange(NamedTuple):
     """A change of the level of a series: since when and with which run, both levels, verdict."""
 
     series: int
@@ -55,7 +55,7 @@ class Told(NamedTuple):
     changes: Sequence[ToldChange] = ()
 
 
-def told_changes(history: History, told: Iterable[Told]) -> Iterator[Change]:
+def told_changes(history: History, told: Iterable[Told]) -> Iterator[SeriesChange]:
     """Yield the changes that are told of, of the series that are known."""
     flows: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
     for (_, name, point), flow in history.at.items():
@@ -64,12 +64,12 @@ def told_changes(history: History, told: Iterable[Told]) -> Iterator[Change]:
         for flow in flows.get((one.flow, one.point), ()):
             series = history.numbers.series_of(flow).get((one.direction, one.metric))
             if series is not None:
-                yield Change(series, one.since, one.run, one.before, one.after, one.verdict)
+                yield SeriesChange(series, one.since, one.run, one.before, one.after, one.verdict)
 
 
 def found_changes(
     reader: Reader, history: History, outlines: Sequence[RunOutline]
-) -> Iterator[Change]:
+) -> Iterator[SeriesChange]:
     """Yield what `benchctl trend` finds in the newest runs of one profile. Raises StoreError."""
     outlines = sorted(outlines, key=lambda one: (one.created_time, one.id))[-MOST_RUNS:]
     if len(outlines) < LEAST_SERIES:
@@ -77,7 +77,7 @@ def found_changes(
     runs = [reader.run(one.id) for one in outlines]
     found: dict[int, list[tuple[int, float]]] = {}
     with closing(Bulk(reader.path)) as bulk:
-        reading = Reading(reader, bulk, history.numbers)
+        reading = HistoryReading(reader, bulk, history.numbers)
         for place, run in enumerate(runs):
             own: defaultdict[int, list[float]] = defaultdict(list)
             flows, _ = reading.flows(run)
@@ -99,4 +99,6 @@ def found_changes(
         ):
             verdict = judge(after - before, 1 - confidence, better)
             if verdict.is_certain:
-                yield Change(series, times[at], runs[means[at][0]].name, before, after, verdict)
+                yield SeriesChange(
+                    series, times[at], runs[means[at][0]].name, before, after, verdict
+                )

@@ -17,22 +17,22 @@ from typing import NamedTuple
 
 from benchctl.analysis.runs.outcomes import Outcome
 from benchctl.metrics import Direction
-from benchctl.report.mesh.changes import Change
+from benchctl.report.mesh.changes import SeriesChange
 from benchctl.report.mesh.days import DayFigures
 from benchctl.report.mesh.judging import (
     USUAL,
+    FigureState,
     Judged,
     Reference,
-    State,
     against,
     expected,
     usual,
 )
-from benchctl.report.mesh.reading import DAY_S, Failure, History, PairFlow, point_text
+from benchctl.report.mesh.reading import DAY_S, FailedTrial, History, PairFlow, point_text
 from benchctl.run.condition import parse_figure
 from benchctl.visible import visible
 
-Pair = tuple[str, str]
+MeshPair = tuple[str, str]
 LONGEST_NAME = 24
 """Characters of a host's name in a matrix; the whole one is beside it as a title."""
 _SAFE = re.compile(r"[^a-z0-9.-]+")
@@ -47,7 +47,7 @@ class Variant(NamedTuple):
     direction: str
 
 
-class Mesh:
+class KnownMesh:
     """A history with all that is known of it, ready to be shown.
 
     ``changes`` are those of its series. ``outcomes`` are the expectations of each profile's newest
@@ -57,14 +57,14 @@ class Mesh:
     def __init__(
         self,
         history: History,
-        changes: Sequence[Change],
+        changes: Sequence[SeriesChange],
         outcomes: Mapping[str, Sequence[Outcome]],
         baselines: Mapping[int, Reference],
     ) -> None:
         self.history = history
         self.numbers = history.numbers
         self._baselines = baselines
-        self.changes: defaultdict[int, list[Change]] = defaultdict(list)
+        self.changes: defaultdict[int, list[SeriesChange]] = defaultdict(list)
         for change in changes:
             self.changes[change.series].append(change)
         self._expected: defaultdict[int, list[Outcome]] = defaultdict(list)
@@ -110,7 +110,7 @@ class Mesh:
         """Return the flow of a series."""
         return self.numbers.flows[self.numbers.series[series].flow]
 
-    def pair(self, series: int) -> Pair:
+    def pair(self, series: int) -> MeshPair:
         """Return from which host to which the data of a series go."""
         return pair_of(self.flow_of(series), self.numbers.series[series].direction)
 
@@ -184,8 +184,8 @@ class Mesh:
             failed = [one for one in failures if one.run == last]
             when, before = values[-1][:2] if values else (None, None)
             if failed:
-                return Judged(State.FAILED, before, when, failed[-1].why)
-            return Judged(State.OLD, before, when, "not measured in the newest run")
+                return Judged(FigureState.FAILED, before, when, failed[-1].why)
+            return Judged(FigureState.OLD, before, when, "not measured in the newest run")
         time = newest[-1][0]
         found = expected(self._expected.get(series, ()))
         if found is None:
@@ -193,7 +193,7 @@ class Mesh:
             if reference is None:
                 reference = usual([value for _, value, run in values if run != last])
             if reference is None:
-                return Judged(State.FINE, value, time, "nothing to hold it against yet")
+                return Judged(FigureState.FINE, value, time, "nothing to hold it against yet")
             metric = self.numbers.series[series].metric
             better = self.history.vocabulary.describe(metric).better
             found = against(metric, better, value, reference)
@@ -207,7 +207,7 @@ class Mesh:
             return self._baselines[series].name
         return f"{USUAL}, the median of the newest days"
 
-    def failures(self, pair: Pair) -> list[tuple[PairFlow, Failure]]:
+    def failures(self, pair: MeshPair) -> list[tuple[PairFlow, FailedTrial]]:
         """Return the failed trials of the newest days between two hosts, the newest first."""
         found = [
             (self.numbers.flows[flow], one)
@@ -216,7 +216,7 @@ class Mesh:
         ]
         return sorted(found, key=lambda one: -one[1].time)
 
-    def failed_now(self, pair: Pair) -> str:
+    def failed_now(self, pair: MeshPair) -> str:
         """Return why the newest trial from a host to another failed; empty if it did not."""
         for flow, one in self.failures(pair):
             if one.run == self.history.last.get(flow.profile) and (flow.source, flow.to) == pair:
@@ -272,7 +272,7 @@ class Mesh:
         return shortened(self.hosts)
 
 
-def pair_of(flow: PairFlow, direction: str) -> Pair:
+def pair_of(flow: PairFlow, direction: str) -> MeshPair:
     """Return from which host to which the data of a series go."""
     if direction == Direction.RECEIVE:
         return flow.to, flow.source

@@ -26,7 +26,7 @@ USUAL = "its usual level"
 alike: single trials are disturbed."""
 
 
-class State(StrEnum):
+class FigureState(StrEnum):
     """How a figure of a pair is; its value is the mark that shows it without colours."""
 
     FAILED = "✕"
@@ -46,25 +46,25 @@ class State(StrEnum):
         return self.name.lower().replace("_", "-")
 
 
-MEANINGS: Mapping[State, str] = {
-    State.FAILED: "the newest trial failed",
-    State.UNMET: f"an expectation is not met, or worse by {format_ratio(FAR)} or more",
-    State.WARNED: f"a warning, or worse by {format_ratio(NEAR)} or more",
-    State.UNDECIDED: "the repeats leave open whether an expectation is met",
-    State.DIFFERENT: f"other by {format_ratio(NEAR)} or more, where neither way is better",
-    State.BETTER: f"better by {format_ratio(NEAR)} or more",
-    State.MUCH_BETTER: f"better by {format_ratio(FAR)} or more",
-    State.FINE: "as it should be",
-    State.OLD: "not in the newest run",
+MEANINGS: Mapping[FigureState, str] = {
+    FigureState.FAILED: "the newest trial failed",
+    FigureState.UNMET: f"an expectation is not met, or worse by {format_ratio(FAR)} or more",
+    FigureState.WARNED: f"a warning, or worse by {format_ratio(NEAR)} or more",
+    FigureState.UNDECIDED: "the repeats leave open whether an expectation is met",
+    FigureState.DIFFERENT: f"other by {format_ratio(NEAR)} or more, where neither way is better",
+    FigureState.BETTER: f"better by {format_ratio(NEAR)} or more",
+    FigureState.MUCH_BETTER: f"better by {format_ratio(FAR)} or more",
+    FigureState.FINE: "as it should be",
+    FigureState.OLD: "not in the newest run",
 }
 """In words, the worst first."""
-WORST_FIRST: Mapping[State, int] = {state: place for place, state in enumerate(State)}
+WORST_FIRST: Mapping[FigureState, int] = {state: place for place, state in enumerate(FigureState)}
 
 
 class Judged(Struct, frozen=True):
     """The newest figure of a series, its state, and against what: ``why`` is in words."""
 
-    state: State
+    state: FigureState
     value: float | None
     time: float | None
     why: str = ""
@@ -79,7 +79,9 @@ class Reference(NamedTuple):
     high: float
 
 
-def against(metric: str, better: str, value: float, reference: Reference) -> tuple[State, str]:
+def against(
+    metric: str, better: str, value: float, reference: Reference
+) -> tuple[FigureState, str]:
     """Return how a figure is beside a reference, and in words.
 
     ``better`` is as in `benchctl.api.Metric`.
@@ -89,29 +91,29 @@ def against(metric: str, better: str, value: float, reference: Reference) -> tup
     # No share of nothing: any of it is a difference, and nobody knows how large.
     share = apart / abs(reference.value) if reference.value else math.copysign(NEAR, apart)
     if abs(share) < NEAR or reference.low <= value <= reference.high:
-        return State.FINE, f"like {known}"
+        return FigureState.FINE, f"like {known}"
     size = f"{format_ratio(abs(share))} " if reference.value else ""
     told = f"{size}{'above' if apart > 0 else 'below'} {known}"
     if not better:
-        return State.DIFFERENT, told
+        return FigureState.DIFFERENT, told
     if (apart > 0) == (better == "higher"):
-        return (State.MUCH_BETTER if abs(share) >= FAR else State.BETTER), told
-    return (State.UNMET if abs(share) >= FAR else State.WARNED), told
+        return (FigureState.MUCH_BETTER if abs(share) >= FAR else FigureState.BETTER), told
+    return (FigureState.UNMET if abs(share) >= FAR else FigureState.WARNED), told
 
 
-def expected(outcomes: Iterable[Outcome]) -> tuple[State, str] | None:
+def expected(outcomes: Iterable[Outcome]) -> tuple[FigureState, str] | None:
     """Return how expectations of one figure are met: the worst of them; None without any."""
     found = [(_state_of(one), f"{one.answer}: {one.text}, {one.why}") for one in outcomes]
     return min(found, key=lambda one: WORST_FIRST[one[0]], default=None)
 
 
-def _state_of(outcome: Outcome) -> State:
+def _state_of(outcome: Outcome) -> FigureState:
     match outcome.answer:
         case Answer.MET:
-            return State.FINE
+            return FigureState.FINE
         case Answer.UNDECIDED:
-            return State.UNDECIDED
-    return State.WARNED if outcome.severity is Severity.WARNING else State.UNMET
+            return FigureState.UNDECIDED
+    return FigureState.WARNED if outcome.severity is Severity.WARNING else FigureState.UNMET
 
 
 def usual(values: Sequence[float]) -> Reference | None:

@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 
 from benchctl.metrics import Fold, title_of
 from benchctl.report.figures.figure import Axis
-from benchctl.report.mesh.changes import Change, Told
-from benchctl.report.mesh.content import Mesh, Pair, Variant, file_of
+from benchctl.report.mesh.changes import SeriesChange, Told
+from benchctl.report.mesh.content import KnownMesh, MeshPair, Variant, file_of
 from benchctl.report.mesh.drawing import HistoryLine, HistorySpan, extent_of, history_of
-from benchctl.report.mesh.judging import MEANINGS, WORST_FIRST, Judged, State
+from benchctl.report.mesh.judging import MEANINGS, WORST_FIRST, FigureState, Judged
 from benchctl.report.mesh.reading import DETAIL_DAYS
 from benchctl.report.page.html import require_jinja
 from benchctl.report.trend import signed_ratio
@@ -38,7 +38,7 @@ MOST_LINES = 8
 DRAWN_VALUES = 4_200_000
 
 
-class Cell(NamedTuple):
+class MatrixCell(NamedTuple):
     """A cell of a matrix: its link, mark, class, value if there is room, and all in words."""
 
     href: str
@@ -48,7 +48,7 @@ class Cell(NamedTuple):
     title: str
 
 
-class Link(NamedTuple):
+class PageLink(NamedTuple):
     """A link: its address, empty for none, and its text."""
 
     href: str
@@ -59,7 +59,13 @@ class Pages:
     """All pages of a mesh; texts are those of HTML files, by their paths in the site."""
 
     def __init__(
-        self, mesh: Mesh, told: Sequence[Told], title: str, *, made: float, runs: frozenset[str]
+        self,
+        mesh: KnownMesh,
+        told: Sequence[Told],
+        title: str,
+        *,
+        made: float,
+        runs: frozenset[str],
     ) -> None:
         """``runs`` are the names of those that have a page, ``made`` is now (Unix)."""
         jinja2 = require_jinja()
@@ -135,7 +141,7 @@ class Pages:
             "matrix.html", "",
             title=self._title, heading=heading,
             matrices=[
-                (Link(self._names[n], self._heading(n)), n == place)
+                (PageLink(self._names[n], self._heading(n)), n == place)
                 for n in range(min(MOST_MATRICES, len(self._matrices)))
             ],
             more=max(0, len(self._matrices) - MOST_MATRICES),
@@ -167,7 +173,9 @@ class Pages:
     def _host(self, name: str) -> tuple[str, str]:
         return self._mesh.short_names[name], visible(name)
 
-    def _cell(self, pair: Pair, metric: str, judged: Judged | None, values: bool) -> Cell | None:
+    def _cell(
+        self, pair: MeshPair, metric: str, judged: Judged | None, values: bool
+    ) -> MatrixCell | None:
         if pair[0] == pair[1] and judged is None:
             return None
         names = f"{visible(pair[0])} → {visible(pair[1])}"
@@ -175,14 +183,19 @@ class Pages:
         href = pair_path(pair) if there else ""
         if judged is None:
             failed = self._mesh.failed_now(pair)
-            state = State.FAILED if failed else State.NONE
-            return Cell(href, state.value, state.word, "", f"{names}: {failed or 'not measured'}")
+            state = FigureState.FAILED if failed else FigureState.NONE
+            return MatrixCell(
+                href, state.value, state.word, "", f"{names}: {failed or 'not measured'}"
+            )
         said = "no value" if judged.value is None else format_value(metric, judged.value)
         when = "" if judged.time is None else f", {format_time(judged.time)}"
         title = f"{names}: {said}, {judged.why}{when}"
-        is_new = judged.value is not None and judged.state not in (State.FAILED, State.OLD)
+        is_new = judged.value is not None and judged.state not in (
+            FigureState.FAILED,
+            FigureState.OLD,
+        )
         shown = said if values and is_new else ""
-        return Cell(href, judged.state.value, judged.state.word, shown, title)
+        return MatrixCell(href, judged.state.value, judged.state.word, shown, title)
 
     def _attention(self, series: Sequence[int], metric: str) -> Iterator[tuple[Any, ...]]:
         """Yield the figures that somebody should look at, the worst first."""
@@ -190,27 +203,27 @@ class Pages:
         worst = [
             one
             for one in series
-            if WORST_FIRST[mesh.judged(one).state] <= WORST_FIRST[State.DIFFERENT]
+            if WORST_FIRST[mesh.judged(one).state] <= WORST_FIRST[FigureState.DIFFERENT]
         ]
         worst.sort(key=lambda one: (WORST_FIRST[mesh.judged(one).state], mesh.pair(one)))
         for one in worst[:MOST_ATTENTION]:
             judged, pair = mesh.judged(one), mesh.pair(one)
-            is_new = judged.value is not None and judged.state is not State.FAILED
+            is_new = judged.value is not None and judged.state is not FigureState.FAILED
             said = format_value(metric, judged.value or 0.0) if is_new else ""
             link = self._pair_link(pair, "")
             yield link, judged.state, said, judged.why
         if len(worst) > MOST_ATTENTION:
             yield (
-                Link("", format_count(len(worst) - MOST_ATTENTION, "more")[:-1]),
-                State.NONE,
+                PageLink("", format_count(len(worst) - MOST_ATTENTION, "more")[:-1]),
+                FigureState.NONE,
                 "",
                 "",
             )
 
-    def _reasons(self) -> Iterator[tuple[str, int, list[Link]]]:
+    def _reasons(self) -> Iterator[tuple[str, int, list[PageLink]]]:
         """Yield why trials of the newest runs failed, how many, and of which pairs, as links."""
         mesh, last = self._mesh, {*self._mesh.history.last.values()}
-        found: defaultdict[str, list[Pair]] = defaultdict(list)
+        found: defaultdict[str, list[MeshPair]] = defaultdict(list)
         for flow, failures in mesh.history.failures.items():
             one = mesh.numbers.flows[flow]
             for failure in failures:
@@ -220,19 +233,19 @@ class Pages:
             links = [self._pair_link(pair, "") for pair in dict.fromkeys(pairs)]
             yield why, len(pairs), links[:MOST_LISTED]
 
-    def _newest_runs(self) -> Iterator[tuple[Link, str, str, str]]:
+    def _newest_runs(self) -> Iterator[tuple[PageLink, str, str, str]]:
         mesh = self._mesh
         failed = Counter(one.run for own in mesh.history.failures.values() for one in own)
         for place, run in [*enumerate(mesh.history.runs)][: -MOST_LISTED - 1 : -1]:
             said = format_count(failed[place], "trial") + " failed" if failed[place] else ""
             yield self._run_link(run.name, ""), format_time(run.created_time), str(run.status), said
 
-    def _pair_link(self, pair: Pair, up: str) -> Link:
+    def _pair_link(self, pair: MeshPair, up: str) -> PageLink:
         first, second = (self._mesh.short_names[host] for host in pair)
-        return Link(f"{up}{pair_path(pair)}", f"{first} → {second}")
+        return PageLink(f"{up}{pair_path(pair)}", f"{first} → {second}")
 
-    def _run_link(self, name: str, up: str) -> Link:
-        return Link(f"{up}{run_path(name)}" if name in self._runs else "", name)
+    def _run_link(self, name: str, up: str) -> PageLink:
+        return PageLink(f"{up}{run_path(name)}" if name in self._runs else "", name)
 
     # --- pairs ----------------------------------------------------------------------------
 
@@ -264,16 +277,16 @@ class Pages:
         )  # fmt: skip
         return pair_path((first, second)), text
 
-    def _way(self, series: int, ends: Pair) -> str:
+    def _way(self, series: int, ends: MeshPair) -> str:
         """Return which way data go, A being the first end, and what else tells series apart."""
         way = "A → B" if self._mesh.pair(series) == ends else "B → A"
         named = self._mesh.named(self._mesh.variant(series))
         return f"{way}, {named}" if named else way
 
-    def _column(self, metric: str, series: int, ends: Pair) -> str:
+    def _column(self, metric: str, series: int, ends: MeshPair) -> str:
         return f"{title_of(metric)} {self._way(series, ends)}"
 
-    def _section(self, metric: str, own: Sequence[int], ends: Pair) -> Mapping[str, Any]:
+    def _section(self, metric: str, own: Sequence[int], ends: MeshPair) -> Mapping[str, Any]:
         mesh = self._mesh
         lines = [self._line(number, one) for number, one in enumerate(own[:MOST_LINES])]
         changes = sorted(
@@ -313,7 +326,7 @@ class Pages:
         if judged.value is None or judged.time is None:
             return f"{judged.why}; no value before"
         said = f"{format_value(metric, judged.value)} at {format_time(judged.time)}"
-        if judged.state in (State.FAILED, State.OLD):
+        if judged.state in (FigureState.FAILED, FigureState.OLD):
             return f"{judged.why}; before that {said}"
         return f"{said}; {judged.why}"
 
@@ -406,12 +419,12 @@ class Pages:
         )  # fmt: skip
 
 
-def _numbered(changes: Sequence[Change]) -> list[tuple[int, Change]]:
+def _numbered(changes: Sequence[SeriesChange]) -> list[tuple[int, SeriesChange]]:
     """Return changes with their numbers, the oldest being 1."""
     return [(len(changes) - place, one) for place, one in enumerate(changes)]
 
 
-def _in_words(metric: str, change: Change) -> str:
+def _in_words(metric: str, change: SeriesChange) -> str:
     before, after = (format_value(metric, end) for end in (change.before, change.after))
     share = ""
     if change.before:
@@ -424,7 +437,7 @@ def _pair_file(first: str, second: str) -> str:
     return f"pairs/{file_of(first, second)}.html"
 
 
-def pair_path(pair: Pair) -> str:
+def pair_path(pair: MeshPair) -> str:
     """Return the path of the page of two hosts, in whichever order."""
     first, second = sorted(pair)
     return _pair_file(first, second)

@@ -42,7 +42,7 @@ class PairFlow(NamedTuple):
     to: str
 
 
-class Series(NamedTuple):
+class FigureSeries(NamedTuple):
     """What one flow measures of one metric: ``flow`` is its number; data go ``direction``."""
 
     flow: int
@@ -50,11 +50,11 @@ class Series(NamedTuple):
     metric: str
 
 
-Value = tuple[float, float, int]
+TimedValue = tuple[float, float, int]
 """A figure of a trial: when that began (Unix), the figure, and the place of its run."""
 
 
-class Failure(NamedTuple):
+class FailedTrial(NamedTuple):
     """A trial that failed: when, in which run, and why."""
 
     time: float
@@ -73,12 +73,12 @@ class Files(Protocol):
 class _OfFlow(dict[tuple[str, str], int]):
     """The numbers of the series of a flow by direction and metric; one that is missing is new."""
 
-    def __init__(self, flow: int, series: list[Series]) -> None:
+    def __init__(self, flow: int, series: list[FigureSeries]) -> None:
         self._flow, self._all = flow, series
 
     def __missing__(self, way: tuple[str, str]) -> int:
         number = self[way] = len(self._all)
-        self._all.append(Series(self._flow, *way))
+        self._all.append(FigureSeries(self._flow, *way))
         return number
 
 
@@ -87,7 +87,7 @@ class Numbers:
 
     def __init__(self, file: bytes | None = None) -> None:
         self.flows: list[PairFlow] = []
-        self.series: list[Series] = []
+        self.series: list[FigureSeries] = []
         self._of_flow: dict[PairFlow, int] = {}
         self._of_series: list[_OfFlow] = []
         flows, series = _decoded(file)
@@ -122,10 +122,10 @@ class Numbers:
         return msgspec.json.encode((self.flows, self.series))
 
 
-_NUMBERS = tuple[list[PairFlow], list[Series]]
+_NUMBERS = tuple[list[PairFlow], list[FigureSeries]]
 
 
-def _decoded(file: bytes | None) -> tuple[list[PairFlow], list[Series]]:
+def _decoded(file: bytes | None) -> tuple[list[PairFlow], list[FigureSeries]]:
     try:
         flows, series = msgspec.json.decode(file, type=_NUMBERS) if file else ([], [])
     except msgspec.MsgspecError:
@@ -163,8 +163,8 @@ class History(Struct):
     numbers: Numbers
     vocabulary: Vocabulary
     runs: list[Run]
-    values: dict[int, list[Value]]
-    failures: dict[int, list[Failure]]
+    values: dict[int, list[TimedValue]]
+    failures: dict[int, list[FailedTrial]]
     days: list[Day]
     last: dict[str, int]
     first_day: int
@@ -183,7 +183,7 @@ def read_history(reader: Reader, outlines: Sequence[RunOutline], files: Files) -
     first_whole = max(by_day, default=0) - DETAIL_DAYS + 1
     history = History(numbers, Vocabulary(), [], {}, {}, [], {}, first_whole, {})
     with closing(Bulk(reader.path)) as bulk:
-        reading = Reading(reader, bulk, numbers)
+        reading = HistoryReading(reader, bulk, numbers)
         past = [number for number in sorted(by_day) if number < first_whole]
         history.days = [*_past_days(reading, by_day, past, files)]
         for number in sorted(by_day):
@@ -201,7 +201,10 @@ def _name(number: int) -> str:
 
 
 def _past_days(
-    reading: Reading, by_day: Mapping[int, Sequence[RunOutline]], past: Sequence[int], files: Files
+    reading: HistoryReading,
+    by_day: Mapping[int, Sequence[RunOutline]],
+    past: Sequence[int],
+    files: Files,
 ) -> Iterator[Day]:
     numbers, written = reading.numbers, None
     stamps, of_runs = _Stamps(numbers), reading.reader.stamps()
@@ -239,7 +242,7 @@ def _past_days(
         yield day
 
 
-def _add(history: History, reading: Reading, run: Run) -> None:
+def _add(history: History, reading: HistoryReading, run: Run) -> None:
     place = len(history.runs)
     flows, failures = reading.flows(run)
     if not flows and not failures:
@@ -250,14 +253,14 @@ def _add(history: History, reading: Reading, run: Run) -> None:
     for series, time, value in reading.figures(run, flows):
         history.values.setdefault(series, []).append((time, value, place))
     for flow, time, why in failures:
-        history.failures.setdefault(flow, []).append(Failure(time, place, why))
+        history.failures.setdefault(flow, []).append(FailedTrial(time, place, why))
 
 
 Flows = dict[int, tuple[_OfFlow, float]]
 """The numbers of the series of flows, and the times of their trials, by ids in the store."""
 
 
-class Reading:
+class HistoryReading:
     """Reads the figures of runs, each under the number of its series."""
 
     def __init__(self, reader: Reader, bulk: Bulk, numbers: Numbers) -> None:

@@ -18,11 +18,11 @@ from statistics import fmean
 import msgspec
 
 from benchctl.errors import UnwrittenError, UsageError
-from benchctl.report.mesh.changes import SCHEDULED, Change, Told, found_changes, told_changes
-from benchctl.report.mesh.content import Mesh
+from benchctl.report.mesh.changes import SCHEDULED, SeriesChange, Told, found_changes, told_changes
+from benchctl.report.mesh.content import KnownMesh
 from benchctl.report.mesh.judging import Reference
 from benchctl.report.mesh.pages import Pages, run_path
-from benchctl.report.mesh.reading import History, Reading, read_history
+from benchctl.report.mesh.reading import History, HistoryReading, read_history
 from benchctl.report.page.content import page_of
 from benchctl.report.page.html import html_of, require_jinja
 from benchctl.report.report import StoredRun, read_report
@@ -40,7 +40,7 @@ _REPORTS = "reports.json"
 _LEFT_BEHIND_S = 3600.0
 
 
-class Site:
+class MeshSite:
     """The directory of a site."""
 
     def __init__(self, path: Path) -> None:
@@ -50,7 +50,7 @@ class Site:
         """The files of this update, and whether each has changed."""
         try:
             there = [one.name for one in path.iterdir()] if path.exists() else []
-            if there and not (path / DAYS).is_dir():
+            if there and not {DAYS, "mesh.css"} & {*there}:
                 raise UsageError(f"-o {path}: holds other files", "name a directory of its own")
             for folder in (DAYS, PAIRS, RUNS):
                 (path / folder).mkdir(parents=True, exist_ok=True)
@@ -121,8 +121,13 @@ class Site:
 
 
 def write_site(
-    reader: Reader, outlines: Sequence[RunOutline], site: Site, *, told: Sequence[Told], now: float
-) -> Mesh:
+    reader: Reader,
+    outlines: Sequence[RunOutline],
+    site: MeshSite,
+    *,
+    told: Sequence[Told],
+    now: float,
+) -> KnownMesh:
     """Write the site of some runs; ``told`` is what the logs of schedules say of them.
 
     Raises StoreError, UnwrittenError, MissingError without Jinja2, and UsageError if nothing was
@@ -141,7 +146,7 @@ def write_site(
     outcomes = {
         run.profile: read_report(reader, run).outcomes for run in newest if run.settings.expect
     }
-    mesh = Mesh(history, changes, outcomes, _baselines(reader, history))
+    mesh = KnownMesh(history, changes, outcomes, _baselines(reader, history))
     titles = dict.fromkeys(visible(run.title or run.profile) for run in newest)
     reported = [*history.runs[-MOST_REPORTS:], *_changed(reader, outlines, history, changes)]
     names = frozenset(run.name for run in reported)
@@ -162,7 +167,10 @@ def _shared() -> Iterable[tuple[str, bytes]]:
 
 
 def _changed(
-    reader: Reader, outlines: Sequence[RunOutline], history: History, changes: Iterable[Change]
+    reader: Reader,
+    outlines: Sequence[RunOutline],
+    history: History,
+    changes: Iterable[SeriesChange],
 ) -> list[Run]:
     """Return the older runs with which something changed, as far as they are stored."""
     since = {one.run: one.since for one in changes}
@@ -182,7 +190,7 @@ def _baselines(reader: Reader, history: History) -> dict[int, Reference]:
         values: defaultdict[int, list[float]] = defaultdict(list)
         bulk = Bulk(reader.path)
         try:
-            reading = Reading(reader, bulk, history.numbers)
+            reading = HistoryReading(reader, bulk, history.numbers)
             flows, _ = reading.flows(run)
             for series, _, value in reading.figures(run, flows):
                 values[series].append(value)
@@ -196,7 +204,7 @@ def _baselines(reader: Reader, history: History) -> dict[int, Reference]:
 
 
 def _write_reports(
-    reader: Reader, history: History, runs: Sequence[Run], pages: Pages, site: Site
+    reader: Reader, history: History, runs: Sequence[Run], pages: Pages, site: MeshSite
 ) -> None:
     """Write the pages of runs; that of a run that has ended is written once."""
     before = _known_reports(site.read(_REPORTS))

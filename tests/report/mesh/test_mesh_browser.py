@@ -7,7 +7,7 @@ from report.browser import Browser
 from report.mesh_run import mesh_run
 
 from benchctl.report.mesh.pages import pair_path
-from benchctl.report.mesh.site import Site, write_site
+from benchctl.report.mesh.site import MeshSite, write_site
 from benchctl.store.read import Reader
 
 pytestmark = [pytest.mark.tool("chromium"), pytest.mark.once]
@@ -22,7 +22,7 @@ def browser(tmp_path_factory):
     for day in range(10):
         mesh_run(store, hosts=HOSTS, now=BEGIN + day * DAY_S, away=HOSTS[3:4] * (day == 9))
     with closing(Reader(store)) as reader:
-        write_site(reader, reader.outlines(), Site(path / "site"), told=[], now=BEGIN)
+        write_site(reader, reader.outlines(), MeshSite(path / "site"), told=[], now=BEGIN)
     with Browser(path / "profile") as browser:
         browser.site = path / "site"
         browser.look()

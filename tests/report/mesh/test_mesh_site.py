@@ -14,7 +14,7 @@ from benchctl.report.mesh.changes import Told, ToldChange
 from benchctl.report.mesh.content import file_of, natural, shortened
 from benchctl.report.mesh.pages import pair_path
 from benchctl.report.mesh.reading import pair_axes, point_text
-from benchctl.report.mesh.site import Site, write_site
+from benchctl.report.mesh.site import MeshSite, write_site
 from benchctl.run.condition import Relative
 from benchctl.run.planned import Expectation
 from benchctl.run.record import BASELINE
@@ -29,7 +29,7 @@ TAG = ("schedule:nightly",)
 
 def written(store, directory, told=(), now=BEGIN):
     """Write the site of all runs of a store; returns what it wrote."""
-    site = Site(directory)
+    site = MeshSite(directory)
     with closing(Reader(store)) as reader:
         write_site(reader, reader.outlines(), site, told=told, now=now)
     return site.written
@@ -146,7 +146,7 @@ def test_an_update_that_is_killed_leaves_pages_that_the_next_one_completes(
     written(store, site)
     before = (site / "index.html").read_bytes()
     mesh_run(store, now=BEGIN + 14.5 * DAY_S, away="b", tags=TAG)
-    puts, put = [], Site.put
+    puts, put = [], MeshSite.put
 
     def killed(self, name, content):
         puts.append(name)
@@ -155,7 +155,7 @@ def test_an_update_that_is_killed_leaves_pages_that_the_next_one_completes(
         put(self, name, content)
 
     with monkeypatch.context() as patched:
-        patched.setattr(Site, "put", killed)
+        patched.setattr(MeshSite, "put", killed)
         with pytest.raises(Killed):
             written(store, site)
     assert (site / "index.html").read_bytes() == before
@@ -250,10 +250,10 @@ def test_names_that_are_markup_or_very_long_are_text_and_shortened(tmp_path):
 def test_where_other_files_are_nothing_is_written(tmp_path):
     (tmp_path / "index.html").write_text("mine")
     with pytest.raises(UsageError, match="holds other files"):
-        Site(tmp_path)
+        MeshSite(tmp_path)
     (tmp_path / "file").write_text("")
     with pytest.raises(UsageError, match=r"-o .*file"):
-        Site(tmp_path / "file")
+        MeshSite(tmp_path / "file")
     assert (tmp_path / "index.html").read_text() == "mine"
 
 
