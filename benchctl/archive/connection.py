@@ -171,6 +171,6 @@ def archive_errors(name: str) -> Iterator[None]:
         hint = _HINTS.get(code, "")
         away = isinstance(error, psycopg.OperationalError) and (not code or code.startswith(_AWAY))
         if away:
-            hint = "is it running? has this user a password in ~/.pgpass? the runs stay in the store"
+            hint = "is it running? is the password in ~/.pgpass? the runs stay in the store"
             raise ArchiveAwayError(text, hint) from error
         raise ArchiveError(text, hint) from error
