@@ -49,7 +49,7 @@ def plan_head(prepared: Planned, findings: Sequence[HealthFinding] = ()) -> list
     rows = [
         ("trials", f"{len(plan):,}: {points} x {repeats}{_until(plan)}"),
         ("order", f"{model.run.order}, seed {plan.seed}"),
-        ("time", f"{format_duration(plan.duration_s)}{_at_most(plan)}"),
+        ("time", f"{_least(plan)}{format_duration(plan.duration_s)}{_at_most(plan)}"),
         ("traffic", _traffic(traffic, plan)),
     ]
     if plan.search is not None:
@@ -79,7 +79,7 @@ def start_text(prepared: Planned) -> str:
     else:
         where = "on this machine"
     trials = format_count(len(plan), "trial")
-    lasts = f"{format_duration(plan.duration_s)}{_at_most(plan)}"
+    lasts = f"{_least(plan)}{format_duration(plan.duration_s)}{_at_most(plan)}"
     traffic = expected_traffic(prepared)
     sent = f"traffic {traffic_text(traffic)}" if traffic.paths else "no traffic leaves it"
     return f"{trials} {where}, {lasts}; {sent}"
@@ -173,6 +173,12 @@ def _way_to(host: Host) -> str:
 
 def _amount(amount: Amount) -> str:
     return amount.at_assumed or str(amount)
+
+
+def _least(plan: Plan) -> str:
+    if plan.parallel is None:
+        return ""
+    return f"{format_count(plan.parallel.at_once, 'trial')} at once, at least "
 
 
 def _at_most(plan: Plan) -> str:
