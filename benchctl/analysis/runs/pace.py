@@ -39,13 +39,15 @@ def wait_s(settings: Settings, attempt: int, since_s: float) -> float:
     return max(0.0, settings.wait_s(min(attempt, longest)) - since_s)
 
 
-def extra_s(ended: Sequence[Timing], pause_s: float) -> float:
+def extra_s(ended: Sequence[Timing], pause_s: float, at_once: int = 1) -> float:
     """Return the time that a trial takes beyond its plan, set-up, attempts and pause included.
 
     It is the median of the last trials, from end to end, so that neither the building of a lab nor
     the hours between a run and its resumption count. For the first trial, all before its common
     start is unknown, and only the pause of the profile is added.
     """
+    if at_once > 1:
+        return pause_s + _beside_s(ended[-LATELY * at_once :])
     lately = ended[-LATELY - 1 :]
     if not lately:
         return pause_s
@@ -56,3 +58,21 @@ def extra_s(ended: Sequence[Timing], pause_s: float) -> float:
         # A trial that was ended before its common start says nothing.
         return pause_s + (took_s - first.planned_s if took_s > 0 else 0.0)
     return median(beyond_s)
+
+
+def _beside_s(ended: Sequence[Timing]) -> float:
+    """Return the median time beyond the plan of trials that run side by side, without the pause."""
+    beyond_s = [one.finished_time - one.started_time - one.planned_s for one in ended]
+    return max(0.0, median(beyond_s)) if beyond_s else 0.0
+
+
+def shared_s(left_s: float, settings: Settings, running: int, to_come: int) -> float:
+    """Return how long the work of ``left_s`` takes, by as many trials at once as there are."""
+    if settings.parallel is None:
+        return left_s
+    return left_s / max(1, min(settings.parallel.at_once, running + to_come))
+
+
+def at_once(settings: Settings) -> int:
+    """Return how many trials of a run are measured at the same time, at most."""
+    return 1 if settings.parallel is None else settings.parallel.at_once

@@ -13,7 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 from rich.text import Text
 
-from benchctl.analysis.runs.pace import Timing, extra_s, rest_s, wait_s
+from benchctl.analysis.runs.pace import Timing, at_once, extra_s, rest_s, shared_s, wait_s
 from benchctl.metrics import Fold
 from benchctl.report.progress.terminal import TerminalStatus
 from benchctl.report.text.detail import trial_title
@@ -31,6 +31,9 @@ from benchctl.store.follow import (
 )
 from benchctl.units import format_duration, format_value
 from benchctl.visible import visible
+
+# More trials that run at once leave no room for what has ended.
+SHOWN = 6
 
 
 class ProgressSink(Protocol):
@@ -56,26 +59,29 @@ class PlainProgress:
         self._run = run
         self._vocabulary = run.vocabulary
         self._write = write
-        self._figures: dict[str, str] = {}
+        self._figures: defaultdict[int, dict[str, str]] = defaultdict(dict)
+        """Those of each trial that runs, by its position."""
         self._hints: set[str] = set()
         """Those given before: of a hundred failures with one remedy, the first gives it."""
 
     def show(self, event: RunEvent) -> None:
         match event:
-            case TrialStarted():
-                self._figures = {}
-            case FlowEnded(_, flow, figures):
+            case TrialStarted(trial):
+                self._figures[trial.position] = {}
+            case FlowEnded(trial, flow, figures):
                 for direction in dict.fromkeys(d for d, _ in figures if flow.status.counts):
                     measured = {metric for d, metric in figures if d == direction}
                     if metric := self._vocabulary.headline(flow.backend, measured):
                         text = format_value(metric, figures[direction, metric].value)
-                        self._figures[f"{flow.name} {direction}"] = text
+                        self._figures[trial.position][f"{flow.name} {direction}"] = text
                 if flow.status is Status.FAILED:
                     hint = f"; {flow.hint}" if flow.hint and flow.hint not in self._hints else ""
                     self._hints.add(flow.hint)
-                    self.say(f"  attempt {flow.attempt}, {flow.name}: {flow.error}{hint}")
+                    which = f"trial {trial.position + 1}, " if self._run.settings.parallel else ""
+                    self.say(f"  {which}attempt {flow.attempt}, {flow.name}: {flow.error}{hint}")
             case TrialEnded(trial):
-                told = ", ".join(f"{name} {text}" for name, text in self._figures.items())
+                measured_by = self._figures.pop(trial.position, {})
+                told = ", ".join(f"{name} {text}" for name, text in measured_by.items())
                 self.say(f"{trial_title(trial, self._run)}: {trial.status} {told}".rstrip())
             case Noted(note):
                 self.say(f"  {note.level}: {note.text}")
@@ -97,6 +103,18 @@ class QuietProgress(PlainProgress):
 
     def show(self, event: RunEvent) -> None:
         pass
+
+
+class _Running:
+    """A trial that runs: what its flows do now."""
+
+    def __init__(self, trial: Trial) -> None:
+        self.trial = trial
+        self.failed: RecordedFlow | None = None
+        """A flow that made its last attempt fail, if another is to come."""
+        # Current value by flow and backend, then by (role, direction, stream): streams add up.
+        self.now: dict[tuple[str, str], dict[tuple[str, str, int], tuple[str, float]]]
+        self.now = defaultdict(dict)
 
 
 class LiveProgress:
@@ -123,37 +141,33 @@ class LiveProgress:
             TextColumn("{task.fields[left]}"), console=self._console,
         )  # fmt: skip
         self._bar = self._progress.add_task(visible(run.profile), total=run.trials, left="")
-        self._trial: Trial | None = None
-        self._failed: RecordedFlow | None = None
-        """A flow that made its last attempt fail, if another is to come."""
+        self._running: dict[int, _Running] = {}
+        """By position."""
         self._done = 0
         self._remaining = remaining
         self._to_come, self._to_come_s = remaining()
         self._ended: list[Timing] = []
         self._vocabulary = run.vocabulary
-        # Current value by flow and backend, then by (role, direction, stream): streams add up.
-        self._now: dict[tuple[str, str], dict[tuple[str, str, int], tuple[str, float]]]
-        self._now = defaultdict(dict)
         # Drawn only by `tick`, in the event loop of the command.
         self._live = Live(console=self._console, auto_refresh=False, transient=True)
         self._live.start()
 
     def show(self, event: RunEvent) -> None:
         match event:
-            case TrialStarted(trial):
-                self._trial, self._failed = trial, None
+            case TrialStarted(trial) | FlowStarted(trial):
+                known = self._running.get(trial.position)
+                if known is None or known.trial != trial:
+                    self._running[trial.position] = _Running(trial)
             case RunResumed():
                 self._to_come, self._to_come_s = self._remaining()
-            case FlowStarted(trial):
-                self._trial, self._failed = trial, None
-                self._now.clear()
-            case FlowEnded(_, flow):
-                if flow.status is Status.FAILED:
-                    self._failed = flow
-            case Sampled(flow, sample):
+            case FlowEnded(trial, flow):
+                if flow.status is Status.FAILED and trial.position in self._running:
+                    self._running[trial.position].failed = flow
+            case Sampled(trial, flow, sample):
                 if name := self._vocabulary.headline(flow.backend, sample.metrics):
                     stream = (sample.role, sample.direction, sample.stream)
-                    self._now[flow.name, flow.backend][stream] = (name, sample.metrics[name])
+                    now = self._running.setdefault(trial.position, _Running(trial)).now
+                    now[flow.name, flow.backend][stream] = (name, sample.metrics[name])
             case TrialEnded(trial):
                 self._done += 1
                 self._to_come, self._to_come_s = self._remaining()
@@ -161,7 +175,7 @@ class LiveProgress:
                     self._ended.append(
                         Timing(trial.duration_s, trial.started_time, trial.finished_time)
                     )
-                self._trial = None
+                self._running.pop(trial.position, None)
             case _:
                 pass
         self._plain.show(event)
@@ -175,10 +189,12 @@ class LiveProgress:
         self._frame.show(f"benchctl {self._done}/{total}, {left}", self._done / max(1, total))
         grid = Table.grid(padding=(0, 2))
         grid.add_row(self._progress)
-        if self._trial is not None:
-            grid.add_row(Text(visible(trial_title(self._trial, self._run)), style="bold"))
-            for (name, backend), streams in self._now.items():
+        for running in [*self._running.values()][:SHOWN]:
+            grid.add_row(Text(visible(trial_title(running.trial, self._run)), style="bold"))
+            for (name, backend), streams in running.now.items():
                 grid.add_row(Text(visible(f"  {name}: {self._current(backend, streams)}")))
+        if (more := len(self._running) - SHOWN) > 0:
+            grid.add_row(Text(f"and {more} more at the same time"))
         self._live.update(grid, refresh=True)
 
     def _current(self, backend: str, streams: dict[tuple[str, str, int], tuple[str, float]]) -> str:
@@ -201,15 +217,20 @@ class LiveProgress:
     def time_left(self) -> str:
         """Return an estimate of the time that the remaining trials take."""
         left_s, to_come = self._to_come_s, self._to_come
-        if self._trial is not None and self._trial.started_time is not None:
-            planned_s, elapsed_s = self._trial.duration_s, self._clock() - self._trial.started_time
+        for running in self._running.values():
+            if running.trial.started_time is None:
+                continue
+            planned_s = running.trial.duration_s
+            elapsed_s = self._clock() - running.trial.started_time
             again_s = None
-            if (failed := self._failed) is not None:
+            if (failed := running.failed) is not None:
                 since_s = self._clock() - (failed.finished_time or self._clock())
                 again_s = wait_s(self._run.settings, failed.attempt, since_s)
             left_s -= planned_s - rest_s(planned_s, max(0.0, elapsed_s), again_s)
             to_come -= 1
-        left_s += to_come * extra_s(self._ended, self._run.settings.pause_s)
+        settings = self._run.settings
+        left_s += to_come * extra_s(self._ended, settings.pause_s, at_once(settings))
+        left_s = shared_s(left_s, settings, len(self._running), to_come)
         # Whole seconds: nobody reads tenths, and a title must not flicker.
         whole_s = round(max(0.0, left_s))
         return f"{whole_s} s left" if whole_s < 120 else f"{format_duration(whole_s)} left"

@@ -17,7 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from benchctl.analysis.results import FlowReport, TrialReport
-from benchctl.analysis.runs.pace import LATELY, Timing, extra_s, rest_s, wait_s
+from benchctl.analysis.runs.pace import LATELY, Timing, at_once, extra_s, rest_s, shared_s, wait_s
 from benchctl.report.progress.goals import bounds_of_trials
 from benchctl.report.report import Report, report_of
 from benchctl.run.codec import to_json
@@ -281,14 +281,32 @@ class RunView:
         return self.run.status if self.run.origin else self.status_at(time)
 
     def current_at(self, time: float) -> int:
-        """Return the position of the trial that began last before a moment; -1 before the first."""
+        """Return the position of the trial that began last before a moment; -1 before the first.
+
+        Of those side by side, that which runs for the longest time.
+        """
+        if self.run.settings.parallel is not None and (running := self.running_at(time)):
+            return running[0]
         return next((p for p in reversed(self._order) if self._began(p, time)), -1)
+
+    def running_at(self, time: float) -> list[int]:
+        """Return the positions of the trials that ran at a moment, the first to begin first."""
+        if self.run.settings.parallel is None:
+            current = self.current_at(time)
+            found = [current] if current >= 0 else []
+        else:
+            found = [p for p in self._order if self._began(p, time)]
+        running = [p for p in found if self.trials[p].status_at(time) == RUNNING]
+        return sorted(running, key=lambda p: self.trials[p].started_time or 0.0)
 
     def _furthest_at(self, time: float) -> int:
         """Return the position of the last trial that began before a moment; -1 before the first."""
         return next((p for p in range(self.latest, -1, -1) if self._began(p, time)), -1)
 
-    def _again_before(self, furthest: int) -> list[int]:
+    def _again_before(self, furthest: int, time: float) -> list[int]:
+        if self.run.settings.parallel is not None:
+            # They do not begin in the order of their positions.
+            return [p for p in range(furthest) if self.trials[p].status_at(time) is PLANNED]
         return [position for position in self._again if position < furthest]
 
     def _began(self, position: int, time: float) -> bool:
@@ -297,10 +315,9 @@ class RunView:
 
     def done_at(self, time: float) -> int:
         """Return how many trials had ended at a moment."""
-        current = self.current_at(time)
-        running = current >= 0 and self.trials[current].status_at(time) == RUNNING
+        running = len(self.running_at(time))
         furthest = self._furthest_at(time)
-        return furthest + 1 - running - len(self._again_before(furthest))
+        return furthest + 1 - running - len(self._again_before(furthest, time))
 
     def elapsed_s(self, time: float) -> float:
         """Return how long the run had been going at a moment."""
@@ -313,14 +330,15 @@ class RunView:
         """Return the estimate at a moment of the run's remaining time."""
         current = self.current_at(time)
         furthest = self._furthest_at(time)
-        again = self._again_before(furthest)
+        again = self._again_before(furthest, time)
+        running = self.running_at(time)
         known = self.known_at(time)
         to_come = known - furthest - 1 + len(again)
         left_s = self._planned_s[known] - self._planned_s[furthest + 1]
         left_s += sum(self.trials[position].outline.duration_s for position in again)
-        if current >= 0 and self.trials[current].status_at(time) == RUNNING:
-            trial = self.trials[current]
-            failure = self.failure_at(current, time)
+        for position in running:
+            trial = self.trials[position]
+            failure = self.failure_at(position, time)
             again_s = None
             if failure is not None and failure.attempt == trial.attempt:
                 since_s = time - (failure.finished_time or time)
@@ -333,7 +351,9 @@ class RunView:
             and trial.finished_time is not None
             and trial.finished_time <= time
         ]
-        return max(0.0, left_s + to_come * extra_s(ended, self.run.settings.pause_s))
+        settings = self.run.settings
+        left_s += to_come * extra_s(ended, settings.pause_s, at_once(settings))
+        return max(0.0, shared_s(left_s, settings, len(running), to_come))
 
     def report_at(self, time: float) -> Report:
         """Return the report of the trials that had ended at a moment."""
