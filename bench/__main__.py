@@ -26,6 +26,7 @@ NAMES = (
     "truth",
     "lab",
     "hosts",
+    "parallel",
     "stalls",
     "tui",
     "widgets",

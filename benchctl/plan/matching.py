@@ -22,6 +22,8 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from benchctl.metrics import Direction
+from benchctl.plan.bound import BoundFlow, BoundTrial
 from benchctl.run.planned import LOCAL, Network, Parallel, PlannedFlow
 
 # Half a repeat lets hosts idle for 10 % of the time, an eighth measures pairs twice in a row.
@@ -57,6 +59,19 @@ def machines_of(network: Network, flows: Iterable[PlannedFlow]) -> frozenset[str
     """Return the machines at the ends of flows."""
     names = {name for flow in flows for name in (flow.source, flow.to)}
     return frozenset(machine_of(network, name) for name in names)
+
+
+def open_trial(trial: BoundTrial, network: Network, point: int) -> OpenTrial:
+    """Return what a trial needs for itself."""
+    hosts = machines_of(network, trial.plan.flows)
+    rate_bps = math.fsum(map(_rate_bps, trial.flows))
+    return OpenTrial(trial.plan.position, hosts, point, rate_bps=rate_bps)
+
+
+def _rate_bps(flow: BoundFlow) -> float:
+    ways = 2 if flow.plan.direction is Direction.BOTH else 1
+    demand = flow.demand
+    return ways * demand.streams * demand.rate_bps
 
 
 def coloured(points: Sequence[frozenset[str]], seed: int) -> list[int]:

@@ -8,9 +8,7 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from benchctl.metrics import Direction
-from benchctl.plan.bound import BoundFlow, BoundTrial
-from benchctl.plan.matching import OpenTrial, coloured, first_batch, least_s, machines_of
+from benchctl.plan.matching import OpenTrial, coloured, first_batch, least_s, open_trial
 from benchctl.plan.plan import Plan
 from benchctl.profile.model import Order
 from benchctl.profile.places import SiteTable
@@ -55,19 +53,6 @@ def side_by_side(plan: Plan, network: Network) -> Plan:
     ]
     duration_s = least_s(limits, network, lasting, len(batch)) - run.pause
     return replace(plan, parallel=limits, duration_s=duration_s)
-
-
-def open_trial(trial: BoundTrial, network: Network, point: int) -> OpenTrial:
-    """Return what a trial needs for itself."""
-    hosts = machines_of(network, trial.plan.flows)
-    rate_bps = math.fsum(map(_rate_bps, trial.flows))
-    return OpenTrial(trial.plan.position, hosts, point, rate_bps=rate_bps)
-
-
-def _rate_bps(flow: BoundFlow) -> float:
-    ways = 2 if flow.plan.direction is Direction.BOTH else 1
-    demand = flow.demand
-    return ways * demand.streams * demand.rate_bps
 
 
 def _check_site(plan: Plan, network: Network, name: str, site: SiteTable) -> None:

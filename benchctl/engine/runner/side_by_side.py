@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from benchctl.analysis.runs.summary import point_key
 from benchctl.backends import Registry
@@ -24,8 +24,7 @@ from benchctl.engine.trial.trial import TrialRunner, jittered
 from benchctl.errors import HookError, HostError, LabError, MissingError
 from benchctl.hosts.tasks import cancel
 from benchctl.plan.bound import BoundTrial, bind_trial
-from benchctl.plan.matching import Matching, OpenTrial, machine_of
-from benchctl.plan.parallel import open_trial
+from benchctl.plan.matching import Matching, OpenTrial, machine_of, open_trial
 from benchctl.run.planned import Host, Network, Parallel, SshTarget
 from benchctl.run.record import Trial
 from benchctl.run.status import Status
@@ -42,8 +41,6 @@ class _Begun:
     trial: BoundTrial
     id: int
     tries: Tries
-    beside: set[int] = field(default_factory=set)
-    """The positions of those that ran at the same time as its last attempt."""
 
 
 @dataclass
@@ -310,9 +307,9 @@ class SideBySide:
         try:
             begun = self._begun.get(position) or self._begin(one)
             self._begun[position] = begun
-            begun.beside = set(self._measured)
+            begun.runner.others = set(self._measured)
             for other in self._measured:
-                self._begun[other].beside.add(position)
+                self._begun[other].runner.others.add(position)
             self._measured.add(position)
             if self._attendance is not None:
                 self._attendance.has_measured = True
@@ -333,7 +330,6 @@ class SideBySide:
             return False
         finally:
             self._measured.discard(position)
-        context.recorder.update_trial(begun.id, beside=sorted(begun.beside))
         if isinstance(after, NextAttempt):
             begun.tries = after.tries
             if after.wait_s:

@@ -75,6 +75,8 @@ class TrialRunner:
         self._asking: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         """Keep two trials from choosing one port of a machine."""
         self._is_alone = True
+        self.others: set[int] = set()
+        """The positions of the trials that ran beside its attempt; whoever runs them says so."""
         self._tried = _Tried(Attempt(), AttemptEnd.ENDED, Status.INTERRUPTED)
         """The last attempt."""
 
@@ -285,6 +287,7 @@ class TrialRunner:
             start_skew_s=attempt.start_skew_s,
             fairness_jain=shares and shares.jain,
             fair_windows=shares.windows if shares else [],
+            **({} if self._is_alone else {"beside": sorted(self.others)}),
         )
         return status
 
