@@ -28,6 +28,7 @@ NAMES = (
     "truth",
     "lab",
     "hosts",
+    "parallel",
     "stalls",
     "tui",
     "widgets",

@@ -92,6 +92,11 @@ class Hosts:
         opening = self._opening.get(host.reach) if host.reach else None
         return opening.exception() if opening is not None and opening.done() else None
 
+    def is_connected(self, host: Host) -> bool:
+        """Return whether a host elsewhere has a connection that works, as far as is known."""
+        link = self._opened(host)
+        return link is not None and not link.lost
+
     async def link(self, host: Host) -> RemoteHost:
         """Return the connection to a host elsewhere, opened if there is none. Raises HostError."""
         opening = self._opening.get(host.reach)

@@ -29,6 +29,7 @@ from benchctl.run.planned import (
     DeclaredNetwork,
     Expectation,
     LabSettings,
+    Parallel,
     PlannedChange,
     PlannedFlow,
     PlannedRun,
@@ -60,11 +61,15 @@ class Plan(Struct, frozen=True):
     repeats: int
     seed: int
     duration_s: float
-    """Expected time of all trials and pauses, without failed attempts."""
+    """Expected time of all trials and pauses, without failed attempts.
+
+    Of trials that run at the same time, the least that their hosts allow.
+    """
     expected: tuple[Expectation, ...]
     reported: tuple[Reported, ...]
     until: Until | None
     search: Search | None
+    parallel: Parallel | None
     _binder: Binder
 
     def __len__(self) -> int:
@@ -74,6 +79,10 @@ class Plan(Struct, frozen=True):
         """Return the trial that runs as number ``index``, from 0."""
         point, repeat = divmod(self.order[index], self.repeats)
         return self._binder.bind(self.points[point], index, repeat + 1)
+
+    def of_points(self) -> Iterator[BoundTrial]:
+        """Yield the first trial of every point."""
+        return (self._binder.bind(point, number, 1) for number, point in enumerate(self.points))
 
     def __iter__(self) -> Iterator[PlannedTrial]:
         return (self.trial(index).plan for index in range(len(self)))
@@ -194,6 +203,7 @@ def make_plan(
         reported,
         until,
         search_of(document, binder, points, condition),
+        None,
         binder,
     )
 
@@ -251,6 +261,7 @@ def planned_run(
         profile.hooks,
         plan.until,
         plan.search,
+        parallel=plan.parallel,
     )
     return PlannedRun(plan.document.name, profile.title, plan.seed, settings, plan, text)
 

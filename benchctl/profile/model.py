@@ -24,7 +24,7 @@ from pydantic import (
 from benchctl.api import Duration, Rate, Ratio, Size
 from benchctl.metrics import Direction
 from benchctl.profile.figures import ExpectTable, ReportedTable
-from benchctl.profile.places import HostTable, InterfaceTable, Patience, ServerTable
+from benchctl.profile.places import HostTable, InterfaceTable, Patience, ServerTable, SiteTable
 from benchctl.profile.values import (
     AxisScalar,
     AxisScalars,
@@ -253,6 +253,13 @@ Repeats = Annotated[
 ]
 
 
+AtOnce = Annotated[
+    Annotated[int, Field(ge=1, le=10_000), Tag("[number]")]
+    | Annotated[Literal["hosts"], Tag("[word]")],
+    Discriminator(lambda value: "[word]" if isinstance(value, str) else "[number]"),
+]
+
+
 class RunTable(TomlTable):
     """How the trials are run."""
 
@@ -287,6 +294,17 @@ class RunTable(TomlTable):
         PATIENCE_S,
         description="longest silence of the connection to a host with ssh that a trial outlives; "
         "then it is given up, and what runs there ends",
+    )
+    # One: whoever measures two hosts seldom wants others to disturb them.
+    parallel: AtOnce = Field(
+        1,
+        description='maximum number of trials at the same time; "hosts": as many as share no host',
+    )
+    per_host: int = Field(
+        1, ge=1, le=1_000, description="maximum number of trials at the same time on one host"
+    )
+    total_rate: Rate | None = Field(
+        None, gt=0, description="maximum rate of all flows that run at the same time"
     )
 
 
@@ -343,6 +361,9 @@ class Profile(TomlTable):
         {}, description="network interfaces to measure over"
     )
     hosts: dict[Name, HostTable] = Field({}, description="hosts that run commands")
+    sites: dict[Name, SiteTable] = Field(
+        {}, description="hosts behind one uplink, when trials run at the same time"
+    )
     defaults: DefaultsTable = Field(
         DefaultsTable(), description="parameters of all flows that accept them"
     )

@@ -87,6 +87,16 @@ class InterfaceTable(TomlTable):
         return Way(self.device, self.address)
 
 
+class SiteTable(TomlTable):
+    """Hosts behind one uplink, when trials run at the same time."""
+
+    hosts: list[Name] = Field(min_length=1, description="hosts behind the uplink")
+    # As of a host: two trials would share the rate that they are to measure.
+    trials: int = Field(
+        1, ge=1, le=10_000, description="maximum number of trials that use the uplink at once"
+    )
+
+
 # A ping is sent each second, and a busy host may answer a little late. A command that nobody waits
 # for any more is not to run for longer than ten minutes.
 Patience = Annotated[Duration, Field(ge=3, le=600)]

@@ -330,6 +330,28 @@ class Search(Struct, frozen=True):
     overflow_s: float | None = None
 
 
+class Uplink(Struct, frozen=True):
+    """Hosts behind one uplink, which at most ``most`` trials use at the same time."""
+
+    name: str
+    hosts: tuple[str, ...]
+    most: int
+
+
+class Parallel(Struct, frozen=True):
+    """How many trials of a run are measured at the same time, of those that its limits let.
+
+    At most ``most`` in all, and ``per_host`` at each host. Their flows send at most
+    ``most_rate_bps`` together. None is no limit. ``at_once`` is how many run at the start.
+    """
+
+    most: int | None
+    per_host: int = 1
+    sites: tuple[Uplink, ...] = ()
+    most_rate_bps: float | None = None
+    at_once: int = 1
+
+
 # Beyond all waits, and a float can still hold it.
 _MOST_DOUBLINGS = 100
 
@@ -341,7 +363,8 @@ class Settings(Struct, frozen=True):
     ``network`` is the one outside the lab. ``metrics`` are those that only its backends define,
     ``headlines`` the headline metric of each backend's flows, so that readers of the run need no
     plugin. ``server_wait_s`` is how long a server may take to start. With ``gives_up``, a
-    peer that never answered ends the run. Fields with a default are missing from older stores.
+    peer that never answered ends the run. ``parallel`` is None if one trial runs at a time. Fields
+    with a default are missing from older stores.
     """
 
     values: Mapping[str, tuple[Scalar, ...]]
@@ -360,6 +383,7 @@ class Settings(Struct, frozen=True):
     until: Until | None = None
     search: Search | None = None
     gives_up: bool = False
+    parallel: Parallel | None = None
 
     def wait_s(self, failed: int) -> float:
         """Return the wait in seconds after the ``failed``-th failure, from 1: doubled each time."""

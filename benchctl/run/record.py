@@ -231,6 +231,8 @@ class Trial(PlannedTrial, frozen=True, kw_only=True):
     """Those of the hosts elsewhere, at the end of its last attempt."""
     counters: Mapping[str, HostCounters] = {}
     """What the hosts at the ends of its flows counted during its last attempt."""
+    beside: tuple[int, ...] = ()
+    """The positions of the trials that ran beside its last attempt."""
 
 
 class Figure(Struct, frozen=True):

@@ -3,8 +3,9 @@
 Live view, progress lines, export of events and replay all read a run this way. So they see the same
 events in the same order, however often they poll: a trial starts; for each attempt, its flows
 start, samples arrive, flows end; the trial ends, and finally the run. The flows of an attempt end
-together, when the last of them has ended. Notes come as soon as they are stored, and before the end
-of their trial.
+together, when the last of them has ended. Events of trials that run side by side mix; of a run that
+has ended, they come trial after trial. Notes come as soon as they are stored, and before the end of
+their trial.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ class FlowStarted(Struct, frozen=True):
 class Sampled(Struct, frozen=True):
     """A sample arrived."""
 
+    trial: Trial
     flow: RecordedFlow
     sample: StoredSample
 
@@ -108,6 +110,10 @@ class Follower:
         """Trials that were reported and may be measured again, by position."""
         self._again: deque[int] = deque()
         """Positions of those that may be measured in this life of the run, in order."""
+        self._open: dict[int, _Told] = {}
+        """Of a run side by side, the trials that were reported in part, by position."""
+        self._done: set[int] = set()
+        """Of such a run, those that were reported, after the first that was not."""
         self._polled = False
         self._last_note = 0
         self._end: tuple[int | None, float | None] | None = None
@@ -141,9 +147,12 @@ class Follower:
             self._end = None
             self._again = deque(sorted(self._kept))
             yield RunResumed(run, frozenset(self._replanned()))
-        yield from self._poll_again(over)
-        if not self._again:
-            yield from self._poll_on(over)
+        if run.settings.parallel is not None:
+            yield from self._poll_side_by_side(over)
+        else:
+            yield from self._poll_again(over)
+            if not self._again:
+                yield from self._poll_on(over)
         yield from self._poll_notes(math.inf)
         if over:
             self._end = end
@@ -188,6 +197,35 @@ class Follower:
             self._keep(trial, self._told)
             self._position, self._told = trial.position + 1, _Told()
 
+    def _poll_side_by_side(self, over: bool) -> Iterator[RunEvent]:
+        """Report all trials that run, have ended, or are measured again."""
+        if self._again:
+            first = min(self._position, self._again[0])
+            self._done |= set(range(first, self._position))
+            self._done -= set(self._again)
+            self._open |= {position: self._kept[position] for position in self._again}
+            self._position = first
+            self._again.clear()
+        for trial in self._not_reported(over):
+            told = self._open.setdefault(trial.position, _Told())
+            if told.seen != _seen(trial):
+                yield from self._poll_trial(trial, told, over)
+            if trial.status.has_ended or over:
+                self._keep(trial, self._open.pop(trial.position))
+                self._done.add(trial.position)
+        while self._position in self._done:
+            self._done.remove(self._position)
+            self._position += 1
+
+    def _not_reported(self, over: bool) -> Iterator[Trial]:
+        if over:
+            trials = self._reader.trials(self._run_id, from_position=self._position)
+            yield from (trial for trial in trials if trial.position not in self._done)
+            return
+        for position in self._reader.begun(self._run_id, self._position):
+            if position not in self._done:
+                yield self._trial(position)
+
     def _keep(self, trial: Trial, told: _Told) -> None:
         """Remember how far a trial was reported, if it may be measured again."""
         if trial.status is Status.OK:
@@ -223,7 +261,7 @@ class Follower:
             of_id = {flow.id: flow for flow in flows}
             for sample in self._reader.samples_of_trial(trial.id, told.last_sample, attempt):
                 told.last_sample = sample.id
-                yield Sampled(of_id[sample.flow_id], sample)
+                yield Sampled(trial, of_id[sample.flow_id], sample)
         if over or all(flow.status.has_ended for flow in flows):
             ended = [flow for flow in flows if flow.status.has_ended]
             figures = [self._reader.figures(flow.id) for flow in ended]

@@ -329,6 +329,14 @@ class Reader:
         )
         return next(iter(self._all(Trial, query, run_id, from_position)), None)
 
+    def begun(self, run_id: int, from_position: int) -> list[int]:
+        """Return the positions from one on of the trials that began, or were ended before."""
+        query = (
+            "SELECT position FROM trial WHERE run_id = ? AND position >= ?"
+            " AND status != 'planned' ORDER BY position"
+        )
+        return [row[0] for row in self._rows(query, run_id, from_position)]
+
     def furthest(self, run_id: int) -> int:
         """Return the position of the last trial that began, or was ended before; -1 before it."""
         query = (

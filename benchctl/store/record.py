@@ -150,6 +150,8 @@ class Recorder:
         self._series: dict[SeriesKey, int] = {}
         self._flows: dict[int, int] = {}
         """Flows that had to wait: id in the store by the number that `add_flow` gave them."""
+        self._unended: set[int] = set()
+        """The flows that have not ended, by the number that `add_flow` gave them."""
         self._held_since: float | None = None
 
     @property
@@ -171,6 +173,8 @@ class Recorder:
 
     def update_flow(self, flow_id: int, **columns: Any) -> None:
         """Set columns of a flow."""
+        if "finished_time" in columns:
+            self._unended.discard(flow_id)
         self._update("flow", flow_id, columns)
 
     def add_trial(self, trial: PlannedTrial) -> None:
@@ -188,8 +192,8 @@ class Recorder:
 
     def add_flow(self, trial_id: int, **columns: Any) -> int:
         """Write one attempt of a flow; returns its id, temporary if the store is locked."""
-        # Few samples of earlier flows are still to come; if one does, its series starts anew.
-        self._series.clear()
+        # Few samples of ended flows are still to come; if one does, its series starts anew.
+        self._series = {key: one for key, one in self._series.items() if key[0] in self._unended}
         number = -1 - len(self._flows)
         self._flows[number] = number
         values = {"trial_id": trial_id, **columns}
@@ -200,6 +204,7 @@ class Recorder:
             self._flows[number] = int(self._connection.execute(statement, encoded).lastrowid or 0)
 
         self._take(insert)
+        self._unended.add(self._flows[number])
         return self._flows[number]
 
     def add_note(

@@ -42,6 +42,7 @@ ADDED = (
     ("figure", "resolution", "REAL"),
     ("flow", "held", "INTEGER NOT NULL DEFAULT 0"),
     ("flow", "protocol", "TEXT NOT NULL DEFAULT ''"),
+    ("trial", "beside", "TEXT NOT NULL DEFAULT '[]'"),
 )
 """Columns that stores of earlier programs of this version lack until they are written to.
 
@@ -98,6 +99,7 @@ CREATE TABLE trial (
     file_sha256 TEXT NOT NULL DEFAULT '',
     clocks TEXT NOT NULL DEFAULT '{}',  -- JSON: the clocks of hosts elsewhere, and their errors
     counters TEXT NOT NULL DEFAULT '{}', -- JSON: what the hosts of its flows counted, by host
+    beside TEXT NOT NULL DEFAULT '[]',  -- JSON: positions of the trials that ran at the same time
     UNIQUE (run_id, position)
 );
 CREATE INDEX trial_of_file ON trial (file_sha256) WHERE file_sha256 != '';

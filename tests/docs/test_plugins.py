@@ -113,4 +113,4 @@ def test_every_attribute_and_key_of_an_exporter_is_described():
     (run, *_) = sample_runs(single_trial=False)
     of_events = names_in(table(section("output-reference.md", "## Events"))[2:3], 1)
     described = names_in(table(text[text.index("| key | meaning |") - 1 :]))
-    assert sorted([*described, *of_events]) == sorted(next(run.samples()))
+    assert sorted({*described, *of_events}) == sorted(next(run.samples()))

@@ -23,7 +23,7 @@ SIGNIFICANT = 0.05
 LEAST_PAIRS = 10
 
 Placed = tuple[int, float]
-"""The position of a trial in the order of execution, and a figure."""
+"""The place of a trial in the order of execution, and a figure."""
 
 
 class Drift(Struct, frozen=True):
@@ -76,7 +76,9 @@ def trend(points: Iterable[Sequence[Placed]]) -> tuple[float, float] | None:
 
 
 def drifts_in(trials: Iterable[TrialReport], wanted: Container[str]) -> list[Drift]:
-    """Return the drift of the wanted metrics of a run's trials."""
+    """Return the drift of the wanted metrics of a run's trials, in the order of their start."""
+    trials = list(trials)
+    place = _places(trials)
     figures: dict[tuple[str, str, str], dict[Any, list[Placed]]] = {}
     for trial in trials:
         point = point_key(trial.trial.point)
@@ -84,8 +86,17 @@ def drifts_in(trials: Iterable[TrialReport], wanted: Container[str]) -> list[Dri
             for (direction, metric), figure in one.figures.items():
                 if one.flow.status.counts and metric in wanted:
                     of_points = figures.setdefault((one.flow.name, direction, metric), {})
-                    of_points.setdefault(point, []).append((trial.trial.position, figure.value))
+                    placed = (place[trial.trial.position], figure.value)
+                    of_points.setdefault(point, []).append(placed)
     return drifts_of((names, list(points.values())) for names, points in figures.items())
+
+
+def _places(trials: Sequence[TrialReport]) -> dict[int, int]:
+    """Return the place of each trial by its position: those side by side do not start in order."""
+    if not any(one.trial.beside for one in trials):
+        return {one.trial.position: one.trial.position for one in trials}
+    began = {one.trial.position: one.trial.started_time or math.inf for one in trials}
+    return {position: n for n, position in enumerate(sorted(began, key=lambda p: (began[p], p)))}
 
 
 def drifts_of(

@@ -22,7 +22,7 @@ class Timing(NamedTuple):
 
 
 class RunningTrial(NamedTuple):
-    """The trial that runs: its planned time, and the Unix times at which its attempts began.
+    """A trial that runs: its planned time, and the Unix times at which its attempts began.
 
     ``began_time`` is that of the first attempt, ``started_time`` that of the last. ``wait_s`` is
     the time until the next attempt, which takes all of it again; None while one measures.
@@ -41,30 +41,34 @@ class RunningTrial(NamedTuple):
 
 def left_s(
     time: float,
-    running: RunningTrial | None,
+    running: Sequence[RunningTrial],
     to_come: int,
     to_come_s: float,
     ended: Sequence[Timing],
-    pause_s: float,
+    settings: Settings,
 ) -> float:
     """Return the estimate of a run's remaining time in seconds at a moment, in Unix time.
 
-    ``to_come`` trials of together ``to_come_s`` planned seconds follow the one that runs. It is
-    taken to last as the trials before it did, at least. If its attempts are repeated, so may be
-    those of the trials that follow.
+    ``to_come`` trials of together ``to_come_s`` planned seconds follow those that run. One that
+    runs is taken to last as the trials before it did, at least. If its attempts are repeated, so
+    may be those of the trials that follow.
     """
-    rest_s = 0.0
-    if running is not None:
-        elapsed_s = max(0.0, time - running.started_time)
-        rest_s = max(0.0, running.planned_s - elapsed_s)
-        if running.wait_s is not None:
-            rest_s = running.wait_s + running.planned_s
+    at_once = 1 if settings.parallel is None else settings.parallel.at_once
+    left = to_come_s
+    for trial in running:
+        elapsed_s = max(0.0, time - trial.started_time)
+        rest_s = max(0.0, trial.planned_s - elapsed_s)
+        if trial.wait_s is not None:
+            rest_s = trial.wait_s + trial.planned_s
         if ended:
-            usual_s = running.planned_s + extra_s(ended, pause_s)
-            rest_s = max(rest_s, ended[-1].finished_time + usual_s - time)
-        if running.is_repeated:
-            ended = [*ended, Timing(running.planned_s, running.began_time, time + rest_s)]
-    return max(0.0, rest_s + to_come_s + to_come * extra_s(ended, pause_s))
+            since = ended[-1].finished_time if at_once == 1 else trial.began_time
+            usual_s = trial.planned_s + _extra_s(ended, settings.pause_s, at_once)
+            rest_s = max(rest_s, since + usual_s - time)
+        if trial.is_repeated:
+            ended = [*ended, Timing(trial.planned_s, trial.began_time, time + rest_s)]
+        left += rest_s
+    left += to_come * _extra_s(ended, settings.pause_s, at_once)
+    return max(0.0, left / max(1, min(at_once, len(running) + to_come)))
 
 
 def wait_s(settings: Settings, attempt: int, since_s: float) -> float:
@@ -77,13 +81,15 @@ def wait_s(settings: Settings, attempt: int, since_s: float) -> float:
     return max(0.0, settings.wait_s(min(attempt, longest)) - since_s)
 
 
-def extra_s(ended: Sequence[Timing], pause_s: float) -> float:
+def _extra_s(ended: Sequence[Timing], pause_s: float, at_once: int = 1) -> float:
     """Return the time that a trial takes beyond its plan, set-up, attempts and pause included.
 
     It is the median of the last trials, from end to end, so that neither the building of a lab nor
     the hours between a run and its resumption count. For the first trial, all before its common
     start is unknown, and only the pause of the profile is added.
     """
+    if at_once > 1:
+        return pause_s + _beside_s(ended[-LATELY * at_once :])
     lately = ended[-LATELY - 1 :]
     if not lately:
         return pause_s
@@ -94,3 +100,9 @@ def extra_s(ended: Sequence[Timing], pause_s: float) -> float:
         # A trial that was ended before its common start says nothing.
         return pause_s + (took_s - first.planned_s if took_s > 0 else 0.0)
     return median(beyond_s)
+
+
+def _beside_s(ended: Sequence[Timing]) -> float:
+    """Return the median time beyond the plan of trials that run side by side, without the pause."""
+    beyond_s = [one.finished_time - one.started_time - one.planned_s for one in ended]
+    return max(0.0, median(beyond_s)) if beyond_s else 0.0

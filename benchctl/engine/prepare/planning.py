@@ -16,6 +16,7 @@ from benchctl.errors import LabError, MissingError
 from benchctl.hosts.sent.ports import is_own
 from benchctl.plan.bound import BoundFlow
 from benchctl.plan.network import planned_network
+from benchctl.plan.parallel import side_by_side
 from benchctl.plan.plan import MOST_TRIALS, Plan, make_plan
 from benchctl.profile.find import NO_LAB, find_any, find_topology
 from benchctl.profile.load import Document, load_profile
@@ -177,6 +178,7 @@ def _laid_out(
     )
     if topology is not None and source is not None:
         plan = fitted(plan, outside, topology, source)
+    plan = side_by_side(plan, network)
     check_ways(document, plan.routes, network)
     for flow in plan.routes:
         network.way(flow)

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from benchctl.errors import HostError, StoreError, UsageError
 from benchctl.hosts.hosts import Hosts, OnConnect, connect_nobody
 from benchctl.hosts.ssh.remote import RemoteHost, holder
 from benchctl.hosts.tasks import run_to_end
-from benchctl.run.planned import LOCAL, Host
+from benchctl.run.planned import LOCAL, Host, SshTarget
 from benchctl.run.record import Run
 from benchctl.run.status import FAILURES, OPEN
 from benchctl.store.locks import other_stores
@@ -85,12 +86,50 @@ class HostLocks:
         """
         self._run, self._on_connect, self._note = run, on_connect, note
         self._takes = False
+        self._is_by_trial = False
+        self._uses: Counter[SshTarget] = Counter()
+        """How many trials have each host elsewhere, if each takes its own."""
 
     async def on_connect(self, host: Host, link: RemoteHost) -> None:
         """Hold a host again whose connection broke. Raises HostError if another run has it now."""
         await self._on_connect(host, link)
-        if not self._takes and (who := self._other(await link.lock(self._run))):
+        if self._takes or self._is_by_trial:
+            return
+        if who := self._other(await link.lock(self._run)):
             raise HostError(f"host {host.name}: {who} measures there now", "try again when it ends")
+
+    def by_trial(self) -> None:
+        """Let each trial take its own hosts, instead of the run all of them."""
+        self._is_by_trial = True
+
+    async def take_for_trial(self, hosts: Hosts, wanted: Sequence[Host]) -> Mapping[str, str]:
+        """Take the hosts elsewhere of one trial, or none; returns who has those that are busy.
+
+        The run has them already if it took all. Raises HostError for one that is away.
+        """
+        if not self._is_by_trial:
+            return {}
+        reaches = [host.reach for host in wanted if host.reach]
+        self._uses.update(reaches)
+        new = [host for host in wanted if host.reach and self._uses[host.reach] == 1]
+        try:
+            has = await asyncio.gather(*(hosts.lock(host, self._run) for host in new))
+        except BaseException:
+            self.release(hosts, wanted)
+            raise
+        found = zip(new, map(self._other, has), strict=True)
+        busy = {host.name: who for host, who in found if who}
+        if busy:
+            self.release(hosts, wanted)
+        return busy
+
+    def release(self, hosts: Hosts, wanted: Sequence[Host]) -> None:
+        """Leave the hosts of a trial to other runs, unless another trial has them."""
+        for host in wanted:
+            if host.reach and self._is_by_trial:
+                self._uses[host.reach] -= 1
+                if not self._uses[host.reach]:
+                    hosts.unlock(host)
 
     async def take(self, hosts: Hosts, wanted: Iterable[Host]) -> None:
         """Connect to hosts and hold all that are there; waits for runs that have one.

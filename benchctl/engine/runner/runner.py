@@ -1,4 +1,4 @@
-"""Runs a planned run, trial after trial, and keeps the store current."""
+"""Runs a planned run, trial after trial or side by side, and keeps the store current."""
 
 from __future__ import annotations
 
@@ -15,7 +15,13 @@ from benchctl.backends import Registry
 from benchctl.engine.checks.sessions import check_sessions
 from benchctl.engine.checks.tools import Toolbox
 from benchctl.engine.runner.host_facts import HostFacts
-from benchctl.engine.runner.host_locks import HostLocks, disturbing, hosts_of_run
+from benchctl.engine.runner.host_locks import (
+    HostLocks,
+    disturbing,
+    hosts_of_run,
+    uses_this_machine,
+)
+from benchctl.engine.runner.side_by_side import SideBySide
 from benchctl.engine.site.attendance import Attendance
 from benchctl.engine.site.context import RunContext, Signals
 from benchctl.engine.site.site import Site
@@ -25,7 +31,7 @@ from benchctl.hosts.hosts import Hosts
 from benchctl.hosts.tasks import cancel
 from benchctl.plan.bound import bind_trial, timed
 from benchctl.plan.strategy import Strategy, strategy_of
-from benchctl.run.planned import Settings
+from benchctl.run.planned import Hook, Settings, When
 from benchctl.run.record import Run, Trial
 from benchctl.run.status import Status
 from benchctl.store.locks import Liveness, Turn
@@ -137,7 +143,7 @@ class Runner:
                     attendance = await self._attend(context, locks)
                     if not self.signals.stop.is_set():
                         toolbox = Toolbox(hosts, facts.tools)
-                        await self._measure_on(context, toolbox, attendance, turn)
+                        await self._measure_on(context, toolbox, attendance, locks, turn)
                 finally:
                     await cancel(hurrying)
         finally:
@@ -162,7 +168,12 @@ class Runner:
             return None
         wanted = hosts_of_run(reader, run)
         attendance = Attendance(context, left)
-        if await self._unless_stopped(asyncio.ensure_future(locks.take(hosts, wanted))):
+        held = wanted
+        if run.settings.parallel is not None and not any(map(_is_of_run, run.settings.hooks)):
+            locks.by_trial()
+            held = [host for host in wanted if not host.reach]
+            await hosts.connect(wanted)
+        if await self._unless_stopped(asyncio.ensure_future(locks.take(hosts, held))):
             there = await attendance.begin(wanted)
             await check_sessions(hosts, there, left(), context.site.network, self._registry)
         return attendance
@@ -179,11 +190,20 @@ class Runner:
         return is_done
 
     async def _measure_on(
-        self, context: RunContext, toolbox: Toolbox, attendance: Attendance | None, turn: Turn
+        self,
+        context: RunContext,
+        toolbox: Toolbox,
+        attendance: Attendance | None,
+        locks: HostLocks,
+        turn: Turn,
     ) -> None:
         runner = TrialRunner(context, toolbox, attendance)
+        self._strategy = self._strategy or strategy_of(context.settings)
         try:
-            await self._measure_trials(context, runner, turn)
+            if context.settings.parallel is None:
+                await self._measure_trials(context, runner, turn)
+            else:
+                await self._measure_side_by_side(context, runner, attendance, locks, turn)
             if attendance is not None:
                 attendance.check_end()
         finally:
@@ -191,7 +211,6 @@ class Runner:
 
     async def _measure_trials(self, context: RunContext, runner: TrialRunner, turn: Turn) -> None:
         recorder, reader, run = context.recorder, context.reader, context.run
-        self._strategy = self._strategy or strategy_of(run.settings)
         first = True
         position = 0
         while row := (reader.next_open(run.id, position) or await self._add(context, position)):
@@ -218,6 +237,26 @@ class Runner:
                 return
             first = False
             position = row.position + 1
+
+    async def _measure_side_by_side(
+        self,
+        context: RunContext,
+        runner: TrialRunner,
+        attendance: Attendance | None,
+        locks: HostLocks,
+        turn: Turn,
+    ) -> None:
+        """Measure trials that share no host at the same time; on this machine, in one turn."""
+        is_here = uses_this_machine(context.reader, context.run)
+        if is_here and not await self._take(turn, context):
+            return
+        trials = SideBySide(context, runner, self._registry, attendance, locks)
+        try:
+            if why := await trials.run(lambda: self._add(context, 0)):
+                self._give_up(context, why)
+        finally:
+            if is_here:
+                turn.give_back()
 
     def _give_up(self, context: RunContext, why: str) -> None:
         """Skip the trials that are left."""
@@ -258,6 +297,11 @@ class Runner:
             await asyncio.wait_for(self.signals.stop.wait(), length_s)
         except TimeoutError:
             return
+
+
+def _is_of_run(hook: Hook) -> bool:
+    """Return whether a command runs around the run, which then has its hosts throughout."""
+    return hook.when in (When.PREPARE_RUN, When.CLEANUP_RUN)
 
 
 def _results(reader: Reader, run_id: int, from_position: int) -> Iterator[TrialReport]:

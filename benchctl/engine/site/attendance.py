@@ -62,12 +62,12 @@ class Attendance:
         if isinstance(away, HostError):
             return away
         try:
-            await self._place(host)
+            await self.place(host)
         except HostError as error:
             return error
         return None
 
-    async def _place(self, host: Host) -> None:
+    async def place(self, host: Host) -> None:
         """Connect to a host, and learn its addresses if that is new. Raises HostError."""
         await self._hosts.link(host)
         if host.name in self._unplaced:
@@ -90,7 +90,7 @@ class Attendance:
         """Ask the hosts of a trial that were away once. Raises AwayError for one that still is."""
         try:
             for host in self._away(trial):
-                await self._place(host)
+                await self.place(host)
         except HostError as error:
             self.first = self.first or error
             raise AwayError(error.message, error.hint) from None

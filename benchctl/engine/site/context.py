@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from benchctl.engine.site.site import Site
@@ -21,8 +21,9 @@ from benchctl.store.record import Recorder
 class Signals:
     """Requests from outside to a running trial; once set, they stay set."""
 
-    def __init__(self) -> None:
-        self.stop = asyncio.Event()
+    def __init__(self, stop: asyncio.Event | None = None) -> None:
+        """``stop`` is that of the run, for one of several trials that run."""
+        self.stop = stop or asyncio.Event()
         self.skip = asyncio.Event()
 
 
@@ -43,6 +44,10 @@ class RunContext:
     def settings(self) -> Settings:
         """What the profile says of the run as a whole."""
         return self.run.settings
+
+    def of_trial(self) -> RunContext:
+        """Return the same for one of several trials: it is skipped by itself."""
+        return replace(self, signals=Signals(self.signals.stop))
 
     @property
     def cut_short(self) -> Status:

@@ -6,7 +6,8 @@ every one that cleans up runs. What ran is kept with its trial, or with the run.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import asyncio
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from benchctl.engine.site.context import RunContext
@@ -37,32 +38,46 @@ class Hooks:
         """The hosts on which the run was prepared."""
         self._network: Network | None = None
         """That of the last attempt."""
-        self._trial = 0
-        self._of_trial: list[HookOutcome] = []
-        self._is_within = False
+        self._preparing = asyncio.Lock()
+        self._of_trial: dict[int, list[HookOutcome]] = {}
+        """What ran around each trial that is measured, by its id."""
+        self._within: dict[int, Collection[str]] = {}
+        """The hosts that prepare each attempt which has begun."""
 
-    async def before(self, trial_id: int, earlier: Sequence[HookOutcome], network: Network) -> None:
+    async def before(
+        self,
+        trial_id: int,
+        earlier: Sequence[HookOutcome],
+        network: Network,
+        hosts: Collection[str] | None = None,
+    ) -> None:
         """Prepare the hosts for one attempt at a trial, of which ``earlier`` ran already.
 
-        Raises HookError if a command fails.
+        Only those of ``hosts``, if others measure at the same time. Raises HookError if a command
+        fails.
         """
         self._network = network
-        await self._prepare_run(network)
-        if trial_id != self._trial:
-            self._trial, self._of_trial = trial_id, list(earlier)
-        self._is_within = True
+        async with self._preparing:
+            await self._prepare_run(network)
+        if trial_id not in self._of_trial:
+            if hosts is None:
+                self._of_trial.clear()
+            self._of_trial[trial_id] = list(earlier)
+        within = self._within[trial_id] = network.hosts if hosts is None else hosts
         for hook in self._of(When.PREPARE, network):
-            outcome = await self._run_for_trial(hook, network)
-            if outcome.problem:
-                raise HookError(outcome.problem, of_run=False)
+            if hook.host in within:
+                outcome = await self._run_for_trial(trial_id, hook, network)
+                if outcome.problem:
+                    raise HookError(outcome.problem, of_run=False)
 
-    async def after(self) -> None:
+    async def after(self, trial_id: int) -> None:
         """Clean up after one attempt, however it ended; nothing if it did not begin."""
-        if not self._is_within or self._network is None:
+        within = self._within.pop(trial_id, None)
+        if within is None or self._network is None:
             return
-        self._is_within = False
         for hook in await self._still(When.CLEANUP, self._network):
-            self._warn(await self._run_for_trial(hook, self._network), self._trial)
+            if hook.host in within:
+                self._warn(await self._run_for_trial(trial_id, hook, self._network), trial_id)
 
     async def close(self) -> None:
         """Clean up after the run, on the hosts that were prepared and still exist."""
@@ -97,10 +112,10 @@ class Hooks:
             return [hook for hook in hooks if not network.hosts[hook.host].prefix]
         return hooks
 
-    async def _run_for_trial(self, hook: Hook, network: Network) -> HookOutcome:
+    async def _run_for_trial(self, trial_id: int, hook: Hook, network: Network) -> HookOutcome:
         outcome = await self._run(hook, network.hosts[hook.host])
-        self._of_trial.append(outcome)
-        self._recorder.update_trial(self._trial, hooks=self._of_trial)
+        self._of_trial[trial_id].append(outcome)
+        self._recorder.update_trial(trial_id, hooks=self._of_trial[trial_id])
         return outcome
 
     async def _run_for_run(self, hook: Hook, network: Network) -> HookOutcome:

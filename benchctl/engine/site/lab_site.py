@@ -133,10 +133,29 @@ class LabSite(Site):
         self._verified: set[tuple[str, tuple[LinkSettings, LinkSettings]]] = set()
         self._loaded: set[frozenset[tuple[Hop, float]]] = set()
         self._ceiling_bps = 0.0
-        self._before: Mapping[Hop, DirectionCounters] = {}
+        self._before: dict[int, Mapping[Hop, DirectionCounters]] = {}
+        """What the links of each trial that runs had counted at its start, by its position."""
+        self._preparing = asyncio.Lock()
         self._duration_s = 0.0
 
     async def prepare(self, trial: BoundTrial) -> Network:
+        async with self._preparing:
+            return await self._prepare(trial)
+
+    async def prepare_for(self, trials: Iterable[BoundTrial], at_once: int) -> Network:
+        self.was_probed = False
+        every = list(trials)
+        lab = self._lab or await self._build(every[0])
+        if self._verifies:
+            await self._verify(lab, every, at_once)
+        return inside(self._outside, lab.topology, lab.nodes)
+
+    def links_of(self, trial: BoundTrial) -> frozenset[str]:
+        assert self._lab is not None, "the lab is prepared for the trials before"
+        keys = (hop.key for hop in self._hops(self._lab.topology, trial))
+        return frozenset(f"{link} {direction}" for link, direction in keys)
+
+    async def _prepare(self, trial: BoundTrial) -> Network:
         self._duration_s = trial.plan.duration_s
         self.was_probed = False
         if self._lab is not None and (self._changes or trial.plan.lab != self._wishes):
@@ -147,12 +166,13 @@ class LabSite(Site):
             await self.close()
         lab = self._lab or await self._build(trial)
         if self._verifies:
-            await self._verify(lab, trial)
-        self._before = await asyncio.to_thread(lab.counted, self._hops(lab.topology, trial))
+            await self._verify(lab, [trial])
+        hops = self._hops(lab.topology, trial)
+        self._before[trial.plan.position] = await asyncio.to_thread(lab.counted, hops)
         return inside(self._outside, lab.topology, lab.nodes)
 
     async def carried(self, trial: BoundTrial) -> Sequence[Carried]:
-        before, self._before = self._before, {}
+        before = self._before.pop(trial.plan.position, {})
         if self._lab is None:
             return ()
         try:
@@ -193,13 +213,14 @@ class LabSite(Site):
         self._wishes = trial.plan.lab
         return lab
 
-    async def _verify(self, lab: Lab, trial: BoundTrial) -> None:
+    async def _verify(self, lab: Lab, trials: Sequence[BoundTrial], at_once: int = 1) -> None:
         if not self._ceiling_bps:
             self._ceiling_bps = await asyncio.to_thread(ceiling_bps, lab.emulator)
             self._note(
                 f"{_emulated(lab)}; one link carries at most {format_rate(self._ceiling_bps)} here"
             )
-        for name in dict.fromkeys(hop.link.name for hop in self._hops(lab.topology, trial)):
+        hops = (hop for trial in trials for hop in self._hops(lab.topology, trial))
+        for name in dict.fromkeys(hop.link.name for hop in hops):
             link = lab.topology.links[name]
             rates_bps = [s.rate_bps for s in link.settings if math.isfinite(s.rate_bps)]
             fastest_bps = max(rates_bps, default=0.0)
@@ -221,12 +242,28 @@ class LabSite(Site):
                 # links without a host between them are verified as one
                 seen = {name, *look.leg.links}
                 self._verified.update((n, lab.topology.links[n].settings) for n in seen)
-        await self._verify_together(lab, trial)
+        await self._verify_together(lab, trials, at_once)
 
-    async def _verify_together(self, lab: Lab, trial: BoundTrial) -> None:
-        """Load all links of a trial at the same time, as its flows will."""
-        ends = ends_of(self._outside, lab.topology, trial.plan.flows)
-        loads = loads_of(trial.flows, ends, lab.topology, _kernel())
+    async def _verify_together(self, lab: Lab, trials: Sequence[BoundTrial], at_once: int) -> None:
+        """Load all links of the trials at the same time, as their flows will.
+
+        Of trials that run at once, those that load their links the most.
+        """
+        each = [
+            loads_of(
+                trial.flows,
+                ends_of(self._outside, lab.topology, trial.plan.flows),
+                lab.topology,
+                _kernel(),
+            )
+            for trial in trials
+        ]
+        each.sort(key=lambda one: sum(one.values()), reverse=True)
+        loads: dict[Hop, float] = {}
+        for load in each:
+            if at_once and loads.keys().isdisjoint(load):
+                loads |= load
+                at_once -= 1
         if frozenset(loads.items()) in self._loaded:
             return
         self.was_probed = True

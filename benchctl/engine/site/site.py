@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +29,17 @@ class Site:
     async def prepare(self, trial: BoundTrial) -> Network:
         """Return the network of one attempt at a trial, ready to measure on. Raises LabError."""
         return self.network
+
+    async def prepare_for(self, trials: Iterable[BoundTrial], at_once: int) -> Network:
+        """Return the network of trials that run at the same time, ready to measure on.
+
+        ``at_once`` of them do. Raises LabError.
+        """
+        return self.network
+
+    def links_of(self, trial: BoundTrial) -> frozenset[str]:
+        """Return the links, with their directions, that no other trial may use meanwhile."""
+        return frozenset()
 
     def begin(self, common_start: float) -> None:
         """Record a trial's common start, in Unix time."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from types import MappingProxyType
 from typing import NamedTuple
@@ -12,6 +14,7 @@ from typing import NamedTuple
 from benchctl.analysis.flow.figures import FlowFold
 from benchctl.analysis.flow_result import FlowResult
 from benchctl.api import FailureKind
+from benchctl.engine.checks.needed_hosts import names_of_ends
 from benchctl.engine.checks.network import FreePorts, ports_of, unanswered
 from benchctl.engine.checks.tools import Toolbox
 from benchctl.engine.site.attendance import Attendance, AwayError
@@ -21,10 +24,11 @@ from benchctl.engine.trial.attempt import Attempt, fails_by
 from benchctl.engine.trial.capture import recorder_of
 from benchctl.engine.trial.flow import FlowAttempt
 from benchctl.engine.trial.measuring import Measuring
-from benchctl.engine.trial.retry import AttemptEnd, Tries, next_attempt
+from benchctl.engine.trial.retry import AttemptEnd, NextAttempt, Tries, next_attempt
 from benchctl.engine.trial.setup import FlowSetup
 from benchctl.errors import HookError, HostError, LabError, MissingError
 from benchctl.plan.bound import BoundTrial
+from benchctl.plan.matching import machine_of
 from benchctl.run.record import Trial
 from benchctl.run.status import Status
 from benchctl.store.flow_recording import FlowRecording
@@ -45,7 +49,10 @@ class _Tried(NamedTuple):
 
 
 class TrialRunner:
-    """Runs trials, one after another, on one site."""
+    """Runs trials, one after another, on one site.
+
+    Those that run at the same time have one each (`beside`), which know what the others know.
+    """
 
     def __init__(
         self, context: RunContext, toolbox: Toolbox, attendance: Attendance | None = None
@@ -63,6 +70,25 @@ class TrialRunner:
         self._free: FreePorts = {}
         self._answered: set[tuple[str, str]] = set()
         """Those at the far end of a flow that has measured something, in this run."""
+        self._ports: defaultdict[str, Counter[int]] = defaultdict(Counter)
+        """Those that trials use now, by machine."""
+        self._asking: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        """Keep two trials from choosing one port of a machine."""
+        self._is_alone = True
+        self.others: set[int] = set()
+        """The positions of the trials that ran beside its attempt; whoever runs them says so."""
+        self._tried = _Tried(Attempt(), AttemptEnd.ENDED, Status.INTERRUPTED)
+        """The last attempt."""
+
+    def beside(self) -> TrialRunner:
+        """Return a runner for one trial of several that run at the same time."""
+        other = copy(self)
+        other._context, other._is_alone = self._context.of_trial(), False
+        return other
+
+    def skip(self) -> None:
+        """Skip the trial that runs."""
+        self._context.signals.skip.set()
 
     async def run(self, trial_id: int, trial: BoundTrial, first_attempt: int = 1) -> Status:
         """Run a trial to its end and write its outcome; returns its status.
@@ -71,21 +97,29 @@ class TrialRunner:
         MissingError if a program is missing, LabError if the lab cannot be built or does not keep
         its promises, StoreError if the store fails.
         """
-        context, settings = self._context, self._context.settings
+        context = self._context
         jitter = random.Random(f"{context.run.seed}/{trial.plan.position}")
-        tries = Tries(first_attempt)
-        while True:
-            calls = self._attendance if tries.number == first_attempt else None
-            tried = await self._try(trial_id, trial, tries, calls)
-            tries = replace(tries, ports=tried.ports)
-            after = next_attempt(tried.end, tries, settings)
-            if after is None:
-                return self._finish(trial_id, trial, tried)
-            tries = after.tries
-            wait_s = after.wait_s * (1 + BACKOFF_JITTER * jitter.uniform(-1, 1))
-            waiting = asyncio.ensure_future(asyncio.sleep(wait_s))
+        after = await self.attempt(trial_id, trial, Tries(first_attempt), self._attendance)
+        while isinstance(after, NextAttempt):
+            waiting = asyncio.ensure_future(asyncio.sleep(jittered(after.wait_s, jitter)))
             if not await context.wait_or_stop(waiting):
-                return self._finish(trial_id, trial, tried._replace(status=context.cut_short))
+                return self.cut_short(trial_id, trial, context.cut_short)
+            after = await self.attempt(trial_id, trial, after.tries)
+        return after
+
+    async def attempt(
+        self, trial_id: int, trial: BoundTrial, tries: Tries, calls: Attendance | None = None
+    ) -> Status | NextAttempt:
+        """Make one attempt at a trial; returns what follows, or how it ended. Raises as `run`."""
+        tried = self._tried = await self._try(trial_id, trial, tries, calls)
+        after = next_attempt(tried.end, replace(tries, ports=tried.ports), self._context.settings)
+        return self._finish(trial_id, trial, tried) if after is None else after
+
+    def cut_short(
+        self, trial_id: int, trial: BoundTrial, status: Status, error: str = ""
+    ) -> Status:
+        """End a trial between two attempts; returns its status."""
+        return self._finish(trial_id, trial, self._tried._replace(status=status, error=error))
 
     # --- one attempt ----------------------------------------------------------------------
 
@@ -94,7 +128,8 @@ class TrialRunner:
     ) -> _Tried:
         """Make one attempt, on hosts that ``calls`` asks whether they are there."""
         context = self._context
-        placing = asyncio.ensure_future(self._setups(trial_id, trial, tries.ports, calls))
+        held: list[tuple[str, int]] = []
+        placing = asyncio.ensure_future(self._setups(trial_id, trial, tries.ports, calls, held))
         try:
             if not await context.wait_or_stop(placing):
                 return _Tried(Attempt(), AttemptEnd.ENDED, context.cut_short, ports=tries.ports)
@@ -108,7 +143,9 @@ class TrialRunner:
         except (LabError, MissingError) as error:
             return await self._judge_error(error, tries)
         finally:
-            await self.hooks.after()
+            await self.hooks.after(trial_id)
+            for machine, port in held:
+                self._ports[machine] -= Counter([port])
         return await self._judge(attempt, tries)
 
     async def _setups(
@@ -117,7 +154,9 @@ class TrialRunner:
         trial: BoundTrial,
         ports_tried: Mapping[str, int],
         calls: Attendance | None,
+        held: list[tuple[str, int]],
     ) -> list[FlowSetup]:
+        """Return the setups of one attempt; ``held`` gets its ports, by machine."""
         site, hosts = self._context.site, self._context.hosts
         if calls is not None:
             await calls.call(trial.plan)
@@ -125,7 +164,8 @@ class TrialRunner:
         if site.was_probed:
             hosts.forget_clocks()
         earlier = trial.plan.hooks if isinstance(trial.plan, Trial) else ()
-        await self.hooks.before(trial_id, earlier, network)
+        ends = None if self._is_alone else names_of_ends(network, trial.plan.flows)
+        await self.hooks.before(trial_id, earlier, network, ends)
         expected, bottlenecks = site.expected(trial), site.bottlenecks(trial)
         taken: set[int] = set()
         setups = []
@@ -137,10 +177,15 @@ class TrialRunner:
             tried = ports_tried.get(plan.name, 0)
             # If a port was busy, ask for free ports again.
             known = {} if tried else self._free
-            ports = await ports_of(flow, network, taken, hosts, known)
-            chosen = ports[tried % len(ports)]
-            if target is not None:
-                taken.update(filter(None, chosen))
+            machine = machine_of(network, plan.to)
+            async with self._asking[machine]:
+                used = {*taken, *self._ports[machine]}
+                ports = await ports_of(flow, network, used, hosts, known)
+                chosen = ports[tried % len(ports)]
+                for port in filter(None, chosen if target is not None else ()):
+                    taken.add(port)
+                    self._ports[machine][port] += 1
+                    held.append((machine, port))
             together = len(trial.flows) > 1 or site.changes
             waits = backend.capabilities.waits_for_start and together
             theory = expected.get(plan.name, {}), bottlenecks.get(plan.name, {})
@@ -242,8 +287,14 @@ class TrialRunner:
             start_skew_s=attempt.start_skew_s,
             fairness_jain=shares and shares.jain,
             fair_windows=shares.windows if shares else [],
+            **({} if self._is_alone else {"beside": sorted(self.others)}),
         )
         return status
+
+
+def jittered(wait_s: float, draw: random.Random) -> float:
+    """Return a wait that is up to a quarter longer or shorter."""
+    return wait_s * (1 + BACKOFF_JITTER * draw.uniform(-1, 1))
 
 
 async def _why_away(flow: FlowAttempt) -> str:

@@ -155,6 +155,7 @@ def trial_entry(trial: Trial) -> Entry:
         "file": trial.file,
         "clocks": {name: asdict(clock) for name, clock in trial.clocks.items()},
         "counters": to_builtins(trial.counters),
+        "beside": trial.beside,
     }
 
 

@@ -56,8 +56,8 @@ def _entries(event: RunEvent) -> Iterator[dict[str, Any]]:
                 "command": flow.client,
                 "server_command": flow.server,
             }
-        case Sampled(flow, sample):
-            yield {"event": "sample", **sample_entry(flow, sample)}
+        case Sampled(trial, flow, sample):
+            yield {"event": "sample", "trial": trial.position, **sample_entry(flow, sample)}
         case FlowEnded(trial, flow, figures):
             for entry in flow_entries(flow, figures):
                 yield {"event": "flow_ended", "trial": trial.position, **entry}

@@ -32,6 +32,9 @@ from benchctl.store.follow import (
 from benchctl.units import format_duration, format_value
 from benchctl.visible import visible
 
+# More trials that run at once leave no room for what has ended.
+SHOWN = 6
+
 
 class ProgressSink(Protocol):
     """Shows the progress of a run."""
@@ -56,26 +59,29 @@ class PlainProgress:
         self._run = run
         self._vocabulary = run.vocabulary
         self._write = write
-        self._figures: dict[str, str] = {}
+        self._figures: defaultdict[int, dict[str, str]] = defaultdict(dict)
+        """Those of each trial that runs, by its position."""
         self._hints: set[str] = set()
         """Those given before: of a hundred failures with one remedy, the first gives it."""
 
     def show(self, event: RunEvent) -> None:
         match event:
-            case TrialStarted():
-                self._figures = {}
-            case FlowEnded(_, flow, figures):
+            case TrialStarted(trial):
+                self._figures[trial.position] = {}
+            case FlowEnded(trial, flow, figures):
                 for direction in dict.fromkeys(d for d, _ in figures if flow.status.counts):
                     measured = {metric for d, metric in figures if d == direction}
                     if metric := self._vocabulary.headline(flow.backend, measured):
                         text = format_value(metric, figures[direction, metric].value)
-                        self._figures[f"{flow.name} {direction}"] = text
+                        self._figures[trial.position][f"{flow.name} {direction}"] = text
                 if flow.status is Status.FAILED:
                     hint = f"; {flow.hint}" if flow.hint and flow.hint not in self._hints else ""
                     self._hints.add(flow.hint)
-                    self.say(f"  attempt {flow.attempt}, {flow.name}: {flow.error}{hint}")
+                    which = f"trial {trial.position + 1}, " if self._run.settings.parallel else ""
+                    self.say(f"  {which}attempt {flow.attempt}, {flow.name}: {flow.error}{hint}")
             case TrialEnded(trial):
-                told = ", ".join(f"{name} {text}" for name, text in self._figures.items())
+                measured_by = self._figures.pop(trial.position, {})
+                told = ", ".join(f"{name} {text}" for name, text in measured_by.items())
                 self.say(f"{trial_title(trial, self._run)}: {trial.status} {told}".rstrip())
             case Noted(note):
                 self.say(f"  {note.level}: {note.text}")
@@ -97,6 +103,20 @@ class QuietProgress(PlainProgress):
 
     def show(self, event: RunEvent) -> None:
         pass
+
+
+class _Running:
+    """A trial that runs: what its flows do now."""
+
+    def __init__(self, trial: Trial, began_time: float | None = None) -> None:
+        self.trial = trial
+        self.began_time = began_time or trial.started_time
+        """When its first attempt began."""
+        self.failed: RecordedFlow | None = None
+        """A flow that made its last attempt fail, if another is to come."""
+        # Current value by flow and backend, then by (role, direction, stream): streams add up.
+        self.now: dict[tuple[str, str], dict[tuple[str, str, int], tuple[str, float]]]
+        self.now = defaultdict(dict)
 
 
 class LiveProgress:
@@ -123,47 +143,42 @@ class LiveProgress:
             TextColumn("{task.fields[left]}"), console=self._console,
         )  # fmt: skip
         self._bar = self._progress.add_task(visible(run.profile), total=run.trials, left="")
-        self._trial: Trial | None = None
-        self._began_time: float | None = None
-        """When its first attempt began."""
-        self._failed: RecordedFlow | None = None
-        """A flow that made its last attempt fail, if another is to come."""
+        self._running: dict[int, _Running] = {}
+        """By position."""
         self._done = 0
         self._remaining = remaining
         self._to_come, self._to_come_s = remaining()
         self._ended: list[Timing] = []
         self._vocabulary = run.vocabulary
-        # Current value by flow and backend, then by (role, direction, stream): streams add up.
-        self._now: dict[tuple[str, str], dict[tuple[str, str, int], tuple[str, float]]]
-        self._now = defaultdict(dict)
         # Drawn only by `tick`, in the event loop of the command.
         self._live = Live(console=self._console, auto_refresh=False, transient=True)
         self._live.start()
 
     def show(self, event: RunEvent) -> None:
         match event:
-            case TrialStarted(trial):
-                self._trial, self._failed = trial, None
-                self._began_time = trial.started_time
+            case TrialStarted(trial) | FlowStarted(trial):
+                known = self._running.get(trial.position)
+                if known is None or known.trial != trial:
+                    again = _Running(trial, known.began_time if known else None)
+                    self._running[trial.position] = again
             case RunResumed():
                 self._to_come, self._to_come_s = self._remaining()
-            case FlowStarted(trial):
-                self._trial, self._failed = trial, None
-                self._now.clear()
-            case FlowEnded(_, flow):
-                if flow.status is Status.FAILED:
-                    self._failed = flow
-            case Sampled(flow, sample):
+            case FlowEnded(trial, flow):
+                if flow.status is Status.FAILED and trial.position in self._running:
+                    self._running[trial.position].failed = flow
+            case Sampled(trial, flow, sample):
                 if name := self._vocabulary.headline(flow.backend, sample.metrics):
                     stream = (sample.role, sample.direction, sample.stream)
-                    self._now[flow.name, flow.backend][stream] = (name, sample.metrics[name])
+                    now = self._running.setdefault(trial.position, _Running(trial)).now
+                    now[flow.name, flow.backend][stream] = (name, sample.metrics[name])
             case TrialEnded(trial):
                 self._done += 1
                 self._to_come, self._to_come_s = self._remaining()
                 if trial.started_time is not None and trial.finished_time is not None:
-                    began_time = self._began_time or trial.started_time
+                    running = self._running.get(trial.position)
+                    began_time = (running and running.began_time) or trial.started_time
                     self._ended.append(Timing(trial.duration_s, began_time, trial.finished_time))
-                self._trial = None
+                self._running.pop(trial.position, None)
             case _:
                 pass
         self._plain.show(event)
@@ -177,10 +192,12 @@ class LiveProgress:
         self._frame.show(f"benchctl {self._done}/{total}, {left}", self._done / max(1, total))
         grid = Table.grid(padding=(0, 2))
         grid.add_row(self._progress)
-        if self._trial is not None:
-            grid.add_row(Text(visible(trial_title(self._trial, self._run)), style="bold"))
-            for (name, backend), streams in self._now.items():
+        for running in [*self._running.values()][:SHOWN]:
+            grid.add_row(Text(visible(trial_title(running.trial, self._run)), style="bold"))
+            for (name, backend), streams in running.now.items():
                 grid.add_row(Text(visible(f"  {name}: {self._current(backend, streams)}")))
+        if (more := len(self._running) - SHOWN) > 0:
+            grid.add_row(Text(f"and {more} more at the same time"))
         self._live.update(grid, refresh=True)
 
     def _current(self, backend: str, streams: dict[tuple[str, str, int], tuple[str, float]]) -> str:
@@ -202,17 +219,19 @@ class LiveProgress:
 
     def time_left(self) -> str:
         """Return an estimate of the time that the remaining trials take."""
-        now, trial, failed = self._clock(), self._trial, self._failed
-        to_come, to_come_s, running = self._to_come, self._to_come_s, None
-        if trial is not None and trial.started_time is not None:
-            again_s = None
+        now, settings, running = self._clock(), self._run.settings, []
+        to_come, to_come_s = self._to_come, self._to_come_s
+        for one in self._running.values():
+            trial, failed, again_s = one.trial, one.failed, None
+            if trial.started_time is None:
+                continue
             if failed is not None:
                 since_s = now - (failed.finished_time or now)
-                again_s = wait_s(self._run.settings, failed.attempt, since_s)
-            began_time = self._began_time or trial.started_time
-            running = RunningTrial(trial.duration_s, began_time, trial.started_time, again_s)
+                again_s = wait_s(settings, failed.attempt, since_s)
+            began_time = one.began_time or trial.started_time
+            running.append(RunningTrial(trial.duration_s, began_time, trial.started_time, again_s))
             to_come, to_come_s = to_come - 1, to_come_s - trial.duration_s
-        rest_s = left_s(now, running, to_come, to_come_s, self._ended, self._run.settings.pause_s)
+        rest_s = left_s(now, running, to_come, to_come_s, self._ended, settings)
         # Whole seconds: nobody reads tenths, and a title must not flicker.
         whole_s = round(rest_s)
         return f"{whole_s} s left" if whole_s < 120 else f"{format_duration(whole_s)} left"

@@ -290,14 +290,32 @@ class RunView:
         return self.run.status if self.run.origin else self.status_at(time)
 
     def current_at(self, time: float) -> int:
-        """Return the position of the trial that began last before a moment; -1 before the first."""
+        """Return the position of the trial that began last before a moment; -1 before the first.
+
+        Of those side by side, that which runs for the longest time.
+        """
+        if self.run.settings.parallel is not None and (running := self.running_at(time)):
+            return running[0]
         return next((p for p in reversed(self._order) if self._began(p, time)), -1)
+
+    def running_at(self, time: float) -> list[int]:
+        """Return the positions of the trials that ran at a moment, the first to begin first."""
+        if self.run.settings.parallel is None:
+            current = self.current_at(time)
+            found = [current] if current >= 0 else []
+        else:
+            found = [p for p in self._order if self._began(p, time)]
+        running = [p for p in found if self.trials[p].status_at(time) == RUNNING]
+        return sorted(running, key=lambda p: self.trials[p].started_time or 0.0)
 
     def _furthest_at(self, time: float) -> int:
         """Return the position of the last trial that began before a moment; -1 before the first."""
         return next((p for p in range(self.latest, -1, -1) if self._began(p, time)), -1)
 
-    def _again_before(self, furthest: int) -> list[int]:
+    def _again_before(self, furthest: int, time: float) -> list[int]:
+        if self.run.settings.parallel is not None:
+            # They do not begin in the order of their positions.
+            return [p for p in range(furthest) if self.trials[p].status_at(time) is PLANNED]
         return [position for position in self._again if position < furthest]
 
     def _began(self, position: int, time: float) -> bool:
@@ -306,10 +324,9 @@ class RunView:
 
     def done_at(self, time: float) -> int:
         """Return how many trials had ended at a moment."""
-        current = self.current_at(time)
-        running = current >= 0 and self.trials[current].status_at(time) == RUNNING
+        running = len(self.running_at(time))
         furthest = self._furthest_at(time)
-        return furthest + 1 - running - len(self._again_before(furthest))
+        return furthest + 1 - running - len(self._again_before(furthest, time))
 
     def elapsed_s(self, time: float) -> float:
         """Return how long the run had been going at a moment."""
@@ -322,14 +339,12 @@ class RunView:
         """Return the estimate at a moment of the run's remaining time."""
         current = self.current_at(time)
         furthest = self._furthest_at(time)
-        again = self._again_before(furthest)
+        again = self._again_before(furthest, time)
         known = self.known_at(time)
         to_come = known - furthest - 1 + len(again)
         to_come_s = self._planned_s[known] - self._planned_s[furthest + 1]
         to_come_s += sum(self.trials[position].outline.duration_s for position in again)
-        running = None
-        if current >= 0 and self.trials[current].status_at(time) == RUNNING:
-            running = self._running_at(current, time)
+        running = [self._running_at(position, time) for position in self.running_at(time)]
         ended = [
             Timing(
                 trial.outline.duration_s,
@@ -341,7 +356,7 @@ class RunView:
             and trial.finished_time is not None
             and trial.finished_time <= time
         ]
-        return left_s(time, running, to_come, to_come_s, ended, self.run.settings.pause_s)
+        return left_s(time, running, to_come, to_come_s, ended, self.run.settings)
 
     def _running_at(self, position: int, time: float) -> RunningTrial:
         """Return how far a trial that runs at a moment is."""

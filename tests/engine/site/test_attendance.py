@@ -161,7 +161,7 @@ def test_a_host_that_is_away_prepares_nothing_and_keeps_no_other_from_it():
     async def main():
         of_run = Running(context, lambda host: host.name in away)
         await of_run.before(1, [], network)
-        await of_run.after()
+        await of_run.after(1)
         away.clear()
         await of_run.before(2, [], network)
         return of_run

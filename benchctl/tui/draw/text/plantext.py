@@ -56,7 +56,7 @@ def plan_head(prepared: Planned, findings: Sequence[HealthFinding] = ()) -> list
     rows = [
         ("trials", f"{len(plan):,}: {points} x {repeats}{_until(plan)}"),
         ("order", f"{model.run.order}, seed {plan.seed}"),
-        ("time", f"{format_duration(plan.duration_s)}{_at_most(plan)}"),
+        ("time", f"{_least(plan)}{format_duration(plan.duration_s)}{_at_most(plan)}"),
         ("traffic", _traffic(traffic, plan)),
     ]
     if plan.search is not None:
@@ -77,7 +77,7 @@ def start_text(prepared: Planned) -> str:
     plan, more = prepared.plan, most_times(prepared.plan)
     traffic = expected_traffic(prepared)
     trials = f"{format_count(len(plan), 'trial')}{' or more' * (more > 1)}"
-    lasts = f"{'at most ' * (more > 1)}{format_duration(plan.duration_s * more)}"
+    lasts = f"{_least(plan)}{'at most ' * (more > 1)}{format_duration(plan.duration_s * more)}"
     sent = "no traffic leaves it"
     if traffic.paths:
         sent = f"{'at most ' * (more > 1)}{traffic_text(traffic.times(more))}"
@@ -198,6 +198,12 @@ def _way_to(host: Host) -> str:
 
 def _amount(amount: Amount) -> str:
     return amount.at_assumed or str(amount)
+
+
+def _least(plan: Plan) -> str:
+    if plan.parallel is None:
+        return ""
+    return f"{format_count(plan.parallel.at_once, 'trial')} at once, at least "
 
 
 def _at_most(plan: Plan) -> str:

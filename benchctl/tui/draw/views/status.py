@@ -185,6 +185,10 @@ def standing(view: RunView, playhead: Playhead, *, goes_on: bool = True) -> list
     most = view.most_trials
     if number and most is not None and not view.status_at(time).has_ended:
         spans.append(Span(f"  trial {number} of at most {most}"))
+    elif view.run.settings.parallel is not None and (running := view.running_at(time)):
+        spans.append(
+            Span(f"  {len(running)} at once, {view.done_at(time)}/{len(view.trials)} ended")
+        )
     elif len(view.trials) > 1 and number:
         spans.append(Span(f"  trial {number}/{len(view.trials)}"))
     begin, end = view.run.started_time or time, view.end_time or time

@@ -1,0 +1,123 @@
+"""Trials side by side: how near a mesh over SSH comes to the bound of its hosts.
+
+The hosts are those of a lab with OpenSSH's server. The tool is ping, which sleeps and prints, so
+that the processors do not decide. The bound is the time of all trials divided by half the hosts.
+It takes numbers of hosts: ``python bench/parallel.py 8 20``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import table
+
+from benchctl.lab.lab import Lab
+from benchctl.lab.topology.topology import build_topology
+from benchctl.toml.source import parse_toml
+
+HOSTS = (8,)
+LASTS_S = 2.0
+# The share of the bound that must be reached, by the most hosts that it is for.
+SHARES = {20: 0.88, 60: 0.80}
+GAP_S = 0.15
+
+
+def main(counts: tuple[int, ...] = HOSTS) -> None:
+    if shutil.which("ssh") is None or shutil.which("sshd", path="/usr/sbin:/sbin") is None:
+        print("\nparallel: no ssh or sshd here")
+        return
+    table.head("trials side by side (ping over OpenSSH in a lab)")
+    for count in counts:
+        _mesh(count)
+
+
+def _topology(names: list[str]) -> str:
+    hosts = "".join(f"{name} = {{ services = [{{ ssh = 22 }}] }}\n" for name in names)
+    links = "".join(f'{name} = {{ between = ["{name}", "middle"] }}\n' for name in names)
+    return (
+        f"[hosts]\ndesk = {{}}\n{hosts}[routers]\nmiddle = {{}}\n"
+        f'[links]\ndesk = {{ between = ["desk", "middle"] }}\n{links}'
+    )
+
+
+def _profile(names: list[str]) -> str:
+    hosts = "\n".join(f'{name} = {{ ssh = "{name}" }}' for name in names)
+    count = round(LASTS_S / 0.1)
+    return (
+        f'[hosts]\n{hosts}\n[flows.main]\nbackend = "ping"\ncount = {count}\ninterval = "100ms"\n'
+        f'[axes]\npair = {{ mesh = {names} }}\n[run]\nparallel = "hosts"\nseed = 1\n'
+    )
+
+
+def _mesh(count: int) -> None:
+    names = [f"h{number}" for number in range(count)]
+    topology = build_topology(parse_toml(_topology(names), Path("lab.toml")), {})
+    with Lab.build(topology) as lab, tempfile.TemporaryDirectory() as folder:
+        profile = Path(folder, "mesh.toml")
+        profile.write_text(_profile(names))
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        began = time.monotonic()
+        trials = _trials(profile, lab.nodes["desk"].prefix)
+        whole_s = time.monotonic() - began
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert all(trial["status"] == "ok" for trial in trials), "a trial failed"
+    spans = [(_time(one["started"]), _time(one["finished"]), one) for one in trials]
+    took_s = max(end for _, end, _ in spans) - min(start for start, _, _ in spans)
+    planned_s = statistics.fmean(end - start for start, end, _ in spans)
+    bound_s = len(trials) * LASTS_S / (count // 2)
+    least = next((share for most, share in SHARES.items() if count <= most), 0.0)
+    print(
+        f"{count} hosts: {len(trials)} trials of {LASTS_S:g} s, mean {planned_s:.2f} s from start"
+        f" to end, took {took_s:.1f} s of a bound of {bound_s:.1f} s, whole {whole_s:.1f} s"
+    )
+    table.row(f"mesh of {count} hosts, time over the bound", took_s / bound_s, 1 / least, "")
+    table.row(f"mesh of {count} hosts, between trials at a host", _gap_s(spans), GAP_S, "s")
+    cpu_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    print(f"processor time of the run and its ssh: {cpu_s / whole_s:.0%} of a core")
+
+
+def _gap_s(spans: list[tuple[float, float, dict[str, Any]]]) -> float:
+    """Return the median time from the end of a trial to the start of the next at its hosts."""
+    of_host = defaultdict(list)
+    for start, end, trial in spans:
+        for name in trial["point"]["pair"].split(":"):
+            of_host[name].append((start, end))
+    gaps = [
+        later[0] - earlier[1]
+        for each in of_host.values()
+        for earlier, later in zip(sorted(each), sorted(each)[1:], strict=False)
+    ]
+    return statistics.median(gaps)
+
+
+def _time(text: str) -> float:
+    return datetime.fromisoformat(text).timestamp()
+
+
+def _trials(profile: Path, over: tuple[str, ...]) -> list[dict[str, Any]]:
+    """Run a profile on the desk of a lab; returns its trials."""
+    argv = [*over, sys.executable, "-m", "benchctl", "run", str(profile), "-q", "--events"]
+    env = {**os.environ, "BENCHCTL_STORE": str(profile.with_suffix(".sqlite"))}
+    done = subprocess.run(
+        argv, env=env, capture_output=True, text=True, check=False, start_new_session=True
+    )
+    if done.returncode:
+        raise SystemExit(done.stderr)
+    events = map(json.loads, done.stdout.splitlines())
+    return [event for event in events if event["event"] == "trial_ended"]
+
+
+if __name__ == "__main__":
+    main(tuple(map(int, sys.argv[1:])) or HOSTS)

@@ -1,0 +1,201 @@
+"""Trials side by side over real SSH: limits, hosts that come late or die, skips, stops, others."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+from remote.measured import Measured
+from remote_lab import NEEDS, kill, remote_lab
+from waiting import wait_until
+
+from benchctl.store.locks import Liveness
+
+pytestmark = NEEDS
+
+NAMES = ("a", "b", "c", "d", "e", "f")
+# Hosts whose servers may be killed: without a service of the lab, which would have failed.
+TOPOLOGY = (
+    "[hosts]\nhere = {}\nkeys = { services = [{ ssh = 22 }] }\n"
+    + "".join(
+        f'{n} = {{ sysctl = {{ "net.ipv4.ip_unprivileged_port_start" = 0, '
+        f'"net.ipv4.ping_group_range" = "0 2147483647" }} }}\n'
+        for n in NAMES
+    )
+    + "[routers]\nmiddle = {}\n[links]\n"
+    + "".join(f'{n} = {{ between = ["{n}", "middle"] }}\n' for n in ("here", "keys", *NAMES))
+)
+
+
+def profile(*run, hosts=NAMES):
+    """A mesh whose tool sleeps and prints."""
+    lines = [f'{name} = {{ ssh = "{name}" }}' for name in hosts]
+    return "\n".join(
+        [
+            "[hosts]", *lines, '[flows.main]\nbackend = "ping"\ncount = 4\ninterval = "100ms"',
+            f"[axes]\npair = {{ mesh = {list(hosts)} }}",
+            '[run]\nparallel = "hosts"\nseed = 5\nbackoff = "200ms"', *run,
+        ]
+    )  # fmt: skip
+
+
+@pytest.fixture
+def lab(tmp_path):
+    with remote_lab(tmp_path, TOPOLOGY) as lab:
+        for name in NAMES:
+            lab.serve(name, port=22)
+        yield lab
+
+
+def measured(lab, tmp_path, *run, options=()):
+    file = tmp_path / "mesh.toml"
+    file.write_text(profile(*run))
+    return Measured(lab, file, options)
+
+
+def spans(trials):
+    """Return (start, end, hosts) of each trial that began, in Unix time."""
+    time = lambda text: datetime.fromisoformat(text).timestamp()  # noqa: E731
+    return [
+        (time(one["started"]), time(one["finished"]), set(one["point"]["pair"].split(":")), one)
+        for one in trials
+        if one["started"]
+    ]
+
+
+def nothing_overlaps(trials):
+    """No host is in two trials at once; `beside` are those that overlap."""
+    found = spans(trials)
+    for start, end, hosts, one in found:
+        for other_start, other_end, others, other in found:
+            if other is not one and start < other_end and other_start < end:
+                assert not hosts & others, (one["point"], other["point"])
+                assert other["index"] in one["beside"], (one["index"], other["index"])
+
+
+def test_all_pairs_are_measured_side_by_side_and_each_host_has_one_trial(lab, tmp_path):
+    run = measured(lab, tmp_path)
+    assert run.end() == 0, run.told()
+    trials = run.of("trial_ended")
+    assert sorted(one["index"] for one in trials) == list(range(30))
+    assert {one["status"] for one in trials} == {"ok"}
+    nothing_overlaps(trials)
+    assert max(len(one["beside"]) for one in trials) >= 2
+    # Each event says whose it is.
+    of_trial = {one["index"]: 0 for one in trials}
+    for sample in run.of("sample"):
+        of_trial[sample["trial"]] += 1
+    assert set(of_trial.values()) == {4}
+
+
+def test_a_host_that_comes_late_takes_part_and_delays_nobody(lab, tmp_path):
+    kill(lab.processes("f"))
+    run = measured(lab, tmp_path, "attempts = 50")
+    run.until("trial_ended", 20)
+    early = run.of("trial_ended")
+    assert not [one for one in early if "f" in one["point"]["pair"].split(":")]
+    lab.serve("f", port=22)
+    assert run.end() == 0, run.told()
+    trials = run.of("trial_ended")
+    assert {one["status"] for one in trials} == {"ok"}
+    assert len({one["index"] for one in trials}) == 30
+    assert [one for one in run.of("note") if one["text"] == "host f is back"]
+
+
+def test_a_host_that_dies_fails_its_own_trials_with_the_reason(lab, tmp_path):
+    run = measured(lab, tmp_path, "attempts = 1")
+    run.until("trial_ended", 4)
+    kill(lab.processes("f"))
+    assert run.end() == 1, run.told()
+    trials = run.of("trial_ended")
+    assert len({one["index"] for one in trials}) == 30
+    for one in trials:
+        with_it = "f" in one["point"]["pair"].split(":")
+        assert one["status"] == "ok" or (with_it and "host f: " in one["error"]), one
+    assert [one for one in trials if one["status"] == "failed"]
+
+
+def runner_of(run):
+    """Return the runner's process as it is known here: its own lab has other numbers."""
+    pid = Liveness(Path(run.store)).runner_pid(1)
+    assert pid
+    return pid
+
+
+def test_a_skip_ends_all_that_run_and_a_stop_leaves_the_rest_to_resume(lab, tmp_path):
+    run = measured(lab, tmp_path, options=["--set", "main.count=600"])
+    started = run.until("flow_started", 3)
+    assert started
+    os.kill(runner_of(run), signal.SIGUSR1)
+    run.until("trial_ended", 3)
+    skipped = run.of("trial_ended")
+    assert {one["status"] for one in skipped} == {"skipped"}
+    run.until("flow_started", 6)
+    os.kill(runner_of(run), signal.SIGTERM)
+    assert run.end() == 1
+    ended = {one["index"]: one["status"] for one in run.of("trial_ended")}
+    assert sorted(ended.values()).count("interrupted") == 3
+    assert not any(lab.left(name) for name in NAMES)
+
+
+def stored(lab, run):
+    """Return the trials of the run as its store has them."""
+    env = {**os.environ, "BENCHCTL_STORE": run.store}
+    argv = (sys.executable, "-m", "benchctl", "export", "last", "--format", "json")
+    done = lab.run(*argv, env=env)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)["trials"]
+
+
+def until_ended(run, count):
+    """Wait until so many trials, or the run, have ended."""
+    wait_until(lambda: len(run.of("trial_ended")) >= count or run.process.poll() is not None)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_whatever_is_killed_every_trial_is_measured_once_or_has_its_reason(lab, tmp_path, seed):
+    """Servers and all that runs there, agents, ssh here, the runner, at moments by the seed."""
+    draw = random.Random(seed)
+    run = measured(lab, tmp_path, "repeats = 2", "attempts = 3")
+    env = {**os.environ, "BENCHCTL_STORE": run.store}
+    ended = 0
+    for what in draw.sample(["server", "agent", "ssh", "runner"], 4):
+        ended += draw.randint(3, 8)
+        until_ended(run, ended)
+        host = draw.choice(NAMES)
+        if what == "server":
+            kill(lab.processes(host))
+            lab.serve(host, port=22)
+        elif what == "agent":
+            kill(draw.sample(sorted(lab.left(host)), min(1, len(lab.left(host)))))
+        elif what == "ssh":
+            found = subprocess.run(
+                ["pgrep", "-P", str(runner_of(run)), "-x", "ssh"],
+                capture_output=True, text=True, check=False,
+            ).stdout.split()  # fmt: skip
+            kill(map(int, draw.sample(found, min(1, len(found)))))
+        else:
+            kill([runner_of(run)])
+            run.end()
+            again = lab.start("resume", "last", "--quiet", "-o", str(tmp_path / "o"), env=env)
+            again.communicate()
+            break
+    run.end()
+    trials = stored(lab, run)
+    if any(one["status"] in ("planned", "running", "interrupted") for one in trials):
+        lab.start("resume", "last", "--quiet", "-o", str(tmp_path / "o"), env=env).communicate()
+        trials = stored(lab, run)
+    assert sorted(one["index"] for one in trials) == list(range(60))
+    for one in trials:
+        assert one["status"] in ("ok", "failed"), one
+        if one["status"] == "failed":
+            assert one["error"], one
+        else:
+            assert len(one["flows"]) == 1, one
+    nothing_overlaps(trials)
+    assert not any(lab.left(name) for name in NAMES)
