@@ -138,7 +138,7 @@ class Happened(NamedTuple):
 
 
 @contextmanager
-def _without_collector() -> Iterator[None]:
+def without_collector() -> Iterator[None]:
     """Keep the collector of reference cycles from looking at a million rows, which have none."""
     was_on = gc.isenabled()
     gc.disable()
@@ -395,7 +395,7 @@ class Bulk:
         found: dict[int, _Packed] = {}
         left = PIECE
         try:
-            with store_errors(self._path), _without_collector():
+            with store_errors(self._path), without_collector():
                 while left > 0 and (rows := cursor.fetchmany(batch)):
                     left -= len(rows)
                     by_series: defaultdict[int, list[tuple[Any, ...]]] = defaultdict(list)

@@ -27,7 +27,7 @@ from benchctl.report.page.content import page_of
 from benchctl.report.page.html import html_of, require_jinja
 from benchctl.report.report import StoredRun, read_report
 from benchctl.run.record import Run, RunOutline
-from benchctl.store.bulk import Bulk
+from benchctl.store.bulk import Bulk, without_collector
 from benchctl.store.read import Reader
 from benchctl.units import format_time
 from benchctl.visible import visible, visible_lines
@@ -134,6 +134,13 @@ def write_site(
     measured.
     """
     require_jinja()
+    with without_collector():
+        return _written(reader, outlines, site, told, now)
+
+
+def _written(
+    reader: Reader, outlines: Sequence[RunOutline], site: MeshSite, told: Sequence[Told], now: float
+) -> KnownMesh:
     history = read_history(reader, outlines, site)
     if not history.values and not history.failures:
         raise UsageError("no trial has ended", "see benchctl runs")
