@@ -41,6 +41,8 @@ def mesh(lab, tmp_path):
     profile = tmp_path / "mesh.toml"
     profile.write_text(MESH.read_text())
     options = ["--lab", "none", "--set", "duration=300ms", "--set", "run.attempts=1"]
+    # One after another: which trial is the first with the host that dies is known then.
+    options += ["--set", "run.parallel=1"]
     run = Measured(lab, profile, options)
     yield run
     run.end()

@@ -199,3 +199,23 @@ def test_whatever_is_killed_every_trial_is_measured_once_or_has_its_reason(lab, 
             assert len(one["flows"]) == 1, one
     nothing_overlaps(trials)
     assert not any(lab.left(name) for name in NAMES)
+
+
+def test_runs_of_two_people_interleave_on_the_same_hosts(lab, tmp_path):
+    runs = []
+    for name in ("one", "other"):
+        (tmp_path / name).mkdir()
+        runs.append(measured(lab, tmp_path / name, "repeats = 2"))
+    assert [run.end() for run in runs] == [0, 0], [run.told() for run in runs]
+    first, second = (spans(run.of("trial_ended")) for run in runs)
+    assert (len(first), len(second)) == (60, 60)
+    for start, end, hosts, one in first:
+        for other_start, other_end, others, other in second:
+            if start < other_end and other_start < end:
+                assert not hosts & others, (one["point"], other["point"])
+    # Neither waits for the end of the other.
+    ends = [max(end for _, end, *_ in each) for each in (first, second)]
+    assert min(start for start, *_ in second) < ends[0]
+    assert min(start for start, *_ in first) < ends[1]
+    notes = [note["text"] for run in runs for note in run.of("note")]
+    assert any("is measured by" in text for text in notes), notes

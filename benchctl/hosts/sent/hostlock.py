@@ -11,12 +11,15 @@ import os
 import socket
 import sys
 import threading
+import time
 from contextlib import suppress
 from typing import TextIO, Union
 
 NAME = "benchctl"
 # A busy machine may take as long to say whose lock it is; an agent that asks is not silent as long.
 ANSWER_S = 2.0
+# Whoever gives a host back that another run wants leaves it for longer than that one takes to look.
+LEAVE_S = 2.0
 
 
 class HostLock:
@@ -28,17 +31,25 @@ class HostLock:
         """On systems without abstract names, the only thing that lies on the disk."""
         self._held: Union[socket.socket, TextIO, None] = None  # noqa: UP007 (Python 3.9)
         self._answering: Union[threading.Thread, None] = None  # noqa: UP007
+        self._wanted = False
+        """Whether somebody has asked for it since it was taken."""
+        self._leave_until = 0.0
 
     def take(self, who: str, shared: bool = False) -> str:
         """Take the host; returns who has it instead, empty if it is taken.
 
         A ``shared`` host may be taken by others that share it. Who has it already is not in its own
-        way.
+        way. Who gave back what another wanted leaves it to that one first.
         """
-        if self._held is None:
-            taken = self._bind if sys.platform == "linux" else self._flock
-            return taken(who, shared)
-        return ""
+        if self._held is not None:
+            return ""
+        taken = self._bind if sys.platform == "linux" else self._flock
+        has = taken(who, shared)
+        if not has and time.monotonic() < self._leave_until:
+            self._wanted = False
+            self.give_back()
+            return "another run, whose turn it is"
+        return has
 
     def _bind(self, who: str, shared: bool) -> str:
         # An abstract name is the host's, or its network namespace's, and has no owner. Those who
@@ -67,6 +78,7 @@ class HostLock:
         while True:
             try:
                 with sock.accept()[0] as asks:
+                    self._wanted = True
                     asks.sendall(who)
             except OSError:
                 return  # given back
@@ -101,6 +113,9 @@ class HostLock:
         held, self._held = self._held, None
         if held is None:
             return
+        if self._wanted:
+            self._leave_until = time.monotonic() + LEAVE_S
+        self._wanted = False
         if isinstance(held, socket.socket):
             held.shutdown(socket.SHUT_RDWR)  # which wakes up the thread that accepts
             if self._answering is not None:

@@ -18,6 +18,7 @@ from benchctl.tui.draw.plot.choice import Choice, has_many_flows
 from benchctl.tui.draw.text.hostlines import host_lines
 from benchctl.tui.draw.text.spans import Span
 from benchctl.tui.draw.views import status
+from benchctl.tui.draw.views.board import doing_at
 from benchctl.tui.draw.views.flowlist import list_flows
 from benchctl.tui.draw.views.goals import goal_notes
 from benchctl.tui.meanings import AFTER, BEFORE, LISTED, VIEW
@@ -209,7 +210,7 @@ class LiveScreen(ReadingPage):
             notes.insert(0, [Span("! the run goes on: f follows it", "warn")])
         self._notes.show(notes)
         clocks = trial.trial.clocks if trial is not None and trial.trial is not None else {}
-        self._hosts.show(host_lines(view.run, clocks))
+        self._hosts.show(host_lines(view.run, clocks, doing_at(view, time)))
         could = (view.can_resume_at(self.around.clock()), view.ended, self._playhead.standing)
         if self._could != could:
             self._could = could

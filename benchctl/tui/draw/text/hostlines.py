@@ -12,14 +12,17 @@ from benchctl.tui.draw.text.spans import Line, Span
 from benchctl.units import format_duration
 
 
-def host_lines(run: Run, clocks: Mapping[str, ClockReading]) -> list[Line]:
+def host_lines(
+    run: Run, clocks: Mapping[str, ClockReading], doing: Mapping[str, str] | None = None
+) -> list[Line]:
     """Return a line for each host that SSH reaches, those that are lost first.
 
     While the run is measured with the connection and its clock now, else with its clock as it was
-    in a trial, of which ``clocks`` are.
+    in a trial, of which ``clocks`` are. ``doing`` is what each does, if trials run side by side.
     """
     names = [*run.connections, *(name for name in clocks if name not in run.connections)]
     width = max(map(len, names), default=0)
+    does_width = max(map(len, (doing or {}).values()), default=0)
     found = []
     for name in names:
         known, clock = run.connections.get(name), clocks.get(name)
@@ -33,6 +36,8 @@ def host_lines(run: Run, clocks: Mapping[str, ClockReading]) -> list[Line]:
                 continue
         if clock is not None:
             line = [state, Span(f"{name:<{width}}  "), Span(clock_line(clock), "dim")]
+            if doing:
+                line.insert(2, Span(f"{doing.get(name, ''):<{does_width}}  "))
             found.append((1, line))
     return [line for _, line in sorted(found, key=lambda one: one[0])]
 

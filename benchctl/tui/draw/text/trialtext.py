@@ -49,6 +49,9 @@ def trial_lines(detail: TrialDetail, *, folded: bool = False) -> Iterator[Line]:
         yield [Span("  imported from ", "label"), Span(trial.file)]
     last = max((one.flow.attempt for one in detail.flows), default=0)
     flows = [one for one in detail.flows if one.flow.attempt == last]
+    if trial.beside:
+        numbers = ", ".join(str(position + 1) for position in trial.beside)
+        yield [Span("  at the same time as ", "label"), Span(f"trial {numbers}")]
     for hook in trial.hooks:
         if hook.problem or not folded:
             yield from hook_lines(hook)
