@@ -176,7 +176,7 @@ class LiveProgress:
                 self._to_come, self._to_come_s = self._remaining()
                 if trial.started_time is not None and trial.finished_time is not None:
                     running = self._running.get(trial.position)
-                    began_time = running.began_time if running else trial.started_time
+                    began_time = (running.began_time if running else None) or trial.started_time
                     self._ended.append(Timing(trial.duration_s, began_time, trial.finished_time))
                 self._running.pop(trial.position, None)
             case _:
