@@ -35,6 +35,7 @@ _HINTS = {
     "25006": "it can only be read: is it a standby server?",
 }
 """What to do, by the code of the error (PostgreSQL, appendix A)."""
+_HINT_AWAY = "is it running, and has this user a password in ~/.pgpass? runs stay in the store"
 # Classes of errors: connection, resources, shut down by an administrator.
 _AWAY = ("08", "57P")
 
@@ -171,6 +172,5 @@ def archive_errors(name: str) -> Iterator[None]:
         hint = _HINTS.get(code, "")
         away = isinstance(error, psycopg.OperationalError) and (not code or code.startswith(_AWAY))
         if away:
-            hint = "is it running? is the password in ~/.pgpass? the runs stay in the store"
-            raise ArchiveAwayError(text, hint) from error
+            raise ArchiveAwayError(text, _HINT_AWAY) from error
         raise ArchiveError(text, hint) from error
