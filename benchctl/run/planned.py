@@ -385,6 +385,11 @@ class Settings(Struct, frozen=True):
     gives_up: bool = False
     parallel: Parallel | None = None
 
+    @property
+    def at_once(self) -> int:
+        """How many trials are measured at the same time, at most."""
+        return 1 if self.parallel is None else self.parallel.at_once
+
     def wait_s(self, failed: int) -> float:
         """Return the wait in seconds after the ``failed``-th failure, from 1: doubled each time."""
         return self.backoff_s * 2.0 ** min(failed - 1, _MOST_DOUBLINGS)

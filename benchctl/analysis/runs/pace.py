@@ -53,8 +53,7 @@ def left_s(
     runs is taken to last as the trials before it did, at least. If its attempts are repeated, so
     may be those of the trials that follow.
     """
-    at_once = 1 if settings.parallel is None else settings.parallel.at_once
-    left = to_come_s
+    left, at_once = to_come_s, settings.at_once
     for trial in running:
         elapsed_s = max(0.0, time - trial.started_time)
         rest_s = max(0.0, trial.planned_s - elapsed_s)

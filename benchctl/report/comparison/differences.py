@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from benchctl.analysis.runs.pace import at_once
 from benchctl.report.comparison.comparison import letter
 from benchctl.report.pivot import Pivot
 from benchctl.report.text.detail import flat
@@ -59,7 +58,7 @@ def _settings(runs: Sequence[Run]) -> Iterator[_Row]:
     for name in ("order", "attempts", "pause_s"):
         yield from _row(name, [getattr(run.settings, name) for run in runs])
     yield from _row("trials", [run.trials for run in runs])
-    yield from _row("trials at once", [at_once(run.settings) for run in runs])
+    yield from _row("trials at once", [run.settings.at_once for run in runs])
     for axis in dict.fromkeys(axis for run in runs for axis in run.values):
         if not all(axis in run.values for run in runs):
             told = [", ".join(map(str, run.values.get(axis, "-"))) for run in runs]
