@@ -1,10 +1,9 @@
 """Which trials run at the same time: those that share no host, and keep to the limits of a person.
 
-A trial is an edge of a multigraph between the hosts at its ends, and trials that run at once are a
-matching. Trials of equal length are then an edge colouring, a colour for each round: no fewer than
-the degree of the busiest host or the edges divided by half the hosts, and with the best colouring
-at most 3/2 of that degree (Shannon, J. Math. Phys. 28, 1949) or the degree plus the most edges of
-one pair (Vizing, Diskret. Analiz 3, 1964).
+A trial is an edge of a multigraph between the hosts at its ends. Trials that run at once are a
+matching, and rounds of trials of equal length are an edge colouring. It has at least as many
+colours as the busiest host has edges, its degree. The best one has at most 3/2 of that (Shannon, J.
+Math. Phys. 28, 1949), or that and the most edges of one pair (Vizing, Diskret. Analiz 3, 1964).
 
 Trials do not take equally long, so nothing here waits for a round to end. `coloured` puts the
 points of a repeat in the order of a colouring. `Matching` starts the first trial in that order that

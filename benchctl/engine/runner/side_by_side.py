@@ -1,9 +1,9 @@
 """Runs the trials of one run that share no host at the same time.
 
-One task for each attempt. Between two attempts at a trial, others may have its hosts. What is to
-start next is chosen by `benchctl.plan.matching`, of the trials that are ready: their hosts are
-connected, no other run has them, and the pause before another attempt is over. A host that is lost
-is asked again after growing pauses, beside all that is measured.
+One task for each attempt. Between two attempts at a trial, others may have its hosts.
+`benchctl.plan.matching` chooses the next of the trials that are ready. A trial is ready if its
+hosts are connected, no other run has them, and its pause is over. A host that is lost is asked
+again after growing pauses, beside all that is measured.
 """
 
 from __future__ import annotations

@@ -232,7 +232,7 @@ class ReportPage(Page):
         """Return what differs when the content has to be read again. Raises StoreError."""
         following = [reader.next_open(run_id, 0) for run_id in self.run_ids]
         return [
-            (reader.run(run_id).status, trial and trial.position)
+            (reader.run(run_id).status, trial and trial.position, reader.remaining(run_id))
             for run_id, trial in zip(self.run_ids, following, strict=True)
         ]
 

@@ -47,9 +47,10 @@ class SteeringPage(Page):
         """Ask, and skip the running trial."""
         from benchctl.engine.runner.launch import skip_trial
 
-        self._steer(
-            "Skip this trial?", "It is marked as skipped; the next trial starts.", skip_trial
-        )
+        question, detail = "Skip this trial?", "It is marked as skipped; the next trial starts."
+        if self.view.run.settings.parallel is not None:
+            question, detail = "Skip all trials that run?", "They are marked as skipped."
+        self._steer(question, detail, skip_trial)
 
     def action_stop(self) -> None:
         """Ask, and stop the run."""
