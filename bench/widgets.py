@@ -21,10 +21,10 @@ from textual.widget import Widget
 from textual.widgets import DataTable, Digits, Footer, OptionList, Sparkline, TabbedContent, TabPane
 from textual.widgets.option_list import Option
 
+from benchctl.report.lines.spans import Span
 from benchctl.tui import themes
 from benchctl.tui.draw.plot.plot import BRAILLE
 from benchctl.tui.draw.text.columns import Column
-from benchctl.tui.draw.text.spans import Span
 from benchctl.tui.draw.views.flowlist import spark
 from benchctl.tui.draw.views.tiles import Tile
 from benchctl.tui.widgets.bars import KeyBar

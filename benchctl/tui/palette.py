@@ -19,9 +19,9 @@ from textual.markup import escape
 
 from benchctl.errors import StoreError
 from benchctl.metrics import METRICS, title_of
+from benchctl.report.lines.spans import state
 from benchctl.run.status import Status
 from benchctl.store.read import Reader
-from benchctl.tui.draw.text.spans import state
 from benchctl.tui.screens.base.modals import Help
 from benchctl.tui.screens.base.page import Page
 from benchctl.tui.screens.parts.offers import find_profiles

@@ -9,7 +9,7 @@ from rich.style import Style
 from textual.color import Color
 from textual.theme import Theme
 
-from benchctl.tui.draw.text.spans import CURVES, HEATS
+from benchctl.report.lines.spans import CURVES, HEATS
 
 DARK = Theme(
     name="benchctl-dark",

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from benchctl.report.lines.spans import to_text
 from benchctl.tui.draw.plot.charts import compose
 from benchctl.tui.draw.plot.choice import Choice
-from benchctl.tui.draw.text.spans import to_text
 from benchctl.tui.model.feed import RunReader
 from benchctl.tui.model.zoom import View
 

@@ -354,9 +354,9 @@ def test_screens_show_an_imported_run(store, tmp_path, screen, runs):
 
 
 def test_a_trial_names_its_file(store, tmp_path):
+    from benchctl.report.lines.spans import to_text
+    from benchctl.report.lines.trial import trial_lines
     from benchctl.report.text.detail import read_details
-    from benchctl.tui.draw.text.spans import to_text
-    from benchctl.tui.draw.text.trialtext import trial_lines
 
     imported(store, write(tmp_path / "a.json", report()))
     with closing(Reader(store)) as reader:

@@ -4,9 +4,9 @@ import pytest
 
 from benchctl.engine.prepare.planning import planned
 from benchctl.errors import ProfileError
+from benchctl.report.lines.plan import plan_lines
+from benchctl.report.lines.spans import to_text
 from benchctl.toml.source import parse_toml
-from benchctl.tui.draw.text.plantext import plan_lines
-from benchctl.tui.draw.text.spans import to_text
 
 NAMES = [f"h{n}" for n in range(6)]
 # As in the documents: nothing is sent to them, and a plan asks only the configuration of ssh.

@@ -42,8 +42,8 @@ def plan(
     Trials, their order, the exact commands and the total time.
     """
     from benchctl.engine.prepare.planning import planned
-    from benchctl.tui.draw.text.plantext import plan_lines
-    from benchctl.tui.draw.text.spans import to_text
+    from benchctl.report.lines.plan import plan_lines
+    from benchctl.report.lines.spans import to_text
 
     prepared = planned(profile, assignments, only, repeats, yes, lab)
     if as_json:
@@ -58,7 +58,7 @@ def plan(
 
 
 def _entry(bound: BoundTrial, prepared: Planned) -> dict[str, object]:
-    from benchctl.tui.draw.text.plantext import commands
+    from benchctl.report.lines.plan import commands
 
     trial = bound.plan
     return {

@@ -92,11 +92,11 @@ def quick(
     from benchctl.engine.prepare.stored_plan import record_plan
     from benchctl.engine.prepare.volume import expected_traffic
     from benchctl.errors import UsageError
+    from benchctl.report.lines.plan import traffic_lines
+    from benchctl.report.lines.spans import to_text
     from benchctl.report.output.output import Output
     from benchctl.store.manage import read_tags
     from benchctl.toml.source import parse_toml
-    from benchctl.tui.draw.text.plantext import traffic_lines
-    from benchctl.tui.draw.text.spans import to_text
     from benchctl.units import parse_duration, parse_rate
     from benchctl.visible import visible
 

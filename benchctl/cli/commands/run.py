@@ -75,10 +75,10 @@ def run(
     from benchctl.engine.prepare.stored_plan import record_plan
     from benchctl.engine.prepare.volume import expected_traffic
     from benchctl.engine.runner.launch import check_free, free_host
+    from benchctl.report.lines.plan import traffic_lines
+    from benchctl.report.lines.spans import to_text
     from benchctl.report.output.output import Output
     from benchctl.store.manage import read_tags
-    from benchctl.tui.draw.text.plantext import traffic_lines
-    from benchctl.tui.draw.text.spans import to_text
     from benchctl.visible import visible
 
     keep_log(log, as_json=log_json, verbose=verbose)

@@ -112,9 +112,9 @@ def _print_events(reader: Reader, run: Run) -> None:
 
 
 def _print_trials(reader: Reader, run: Run) -> None:
+    from benchctl.report.lines.spans import to_text
+    from benchctl.report.lines.trial import hook_lines, trial_lines
     from benchctl.report.text.detail import read_details
-    from benchctl.tui.draw.text.spans import to_text
-    from benchctl.tui.draw.text.trialtext import hook_lines, trial_lines
 
     if run.error:
         print(visible(f"the run failed: {run.error}"))

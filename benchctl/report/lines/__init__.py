@@ -1,1 +1,1 @@
-"""What commands print and screens show alike: lines of text with roles, which become colours. Pure."""
+"""What commands print and screens show alike: lines of text with roles, such as "bad". Pure."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from benchctl.report.lines.spans import Line, Span
 from benchctl.report.text.detail import flat
 from benchctl.run.planned import LOCAL
 from benchctl.run.record import ClockReading, Run
 from benchctl.run.status import Status
-from benchctl.tui.draw.text.spans import Line, Span
 from benchctl.units import format_duration
 
 

@@ -26,9 +26,9 @@ from benchctl.hosts.local.users import user_name
 from benchctl.hosts.ssh.programs import as_sent
 from benchctl.plan.bound import BoundTrial, Promised
 from benchctl.plan.plan import Plan, lab_settings
+from benchctl.report.lines.spans import Line, Span
 from benchctl.report.text.searches import detection
 from benchctl.run.planned import LOCAL, Host, Search, When
-from benchctl.tui.draw.text.spans import Line, Span
 from benchctl.units import format_count, format_duration, format_ratio
 
 # Some screenfuls; the whole of a large matrix is shown only on request.

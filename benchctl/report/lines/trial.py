@@ -7,6 +7,8 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 
 from benchctl.analysis.results import FlowReport, TrialReport
+from benchctl.report.lines.hosts import clock_line
+from benchctl.report.lines.spans import PLAIN, Line, Span, state
 from benchctl.report.pivot import align
 from benchctl.report.text.captured import packets_text
 from benchctl.report.text.clocks import clock_text, clocks_in
@@ -25,8 +27,6 @@ from benchctl.report.text.routes import hop_table
 from benchctl.run.planned import PlannedFlow
 from benchctl.run.record import Figure, HookOutcome, Note, Run, Trial
 from benchctl.run.status import FAILURES
-from benchctl.tui.draw.text.hostlines import clock_line
-from benchctl.tui.draw.text.spans import PLAIN, Line, Span, state
 from benchctl.units import format_duration, format_value
 
 

@@ -20,6 +20,7 @@ from benchctl.report.comparison.comparison import (
 )
 from benchctl.report.comparison.differences import differences
 from benchctl.report.comparison.forest import forest
+from benchctl.report.lines.spans import Line, Span
 from benchctl.report.pivot import align
 from benchctl.report.report import Report, read_report
 from benchctl.report.text.routes import route_differences
@@ -28,7 +29,6 @@ from benchctl.store.read import Reader
 from benchctl.tui.draw.plot.rows import forest_rows
 from benchctl.tui.draw.plot.spread import HIGH, LOW, MEAN, POINT, draw_spread
 from benchctl.tui.draw.text.columns import Cells, widths
-from benchctl.tui.draw.text.spans import Line, Span
 from benchctl.tui.draw.views.verdicts import NOT_VALID, SEEN, described, tally, verdict_of
 from benchctl.tui.meanings import AFTER, BEFORE, ONLY
 from benchctl.tui.screens.base.page import AppContext, ReportPage

@@ -12,11 +12,11 @@ from textual.containers import Container
 from textual.widget import Widget
 
 from benchctl.metrics import title_of
+from benchctl.report.lines.hosts import host_lines
+from benchctl.report.lines.spans import Span
 from benchctl.report.progress.goals import has_goals
 from benchctl.tui.draw.plot.charts import SIGNS, UNKNOWN
 from benchctl.tui.draw.plot.choice import Choice, has_many_flows
-from benchctl.tui.draw.text.hostlines import host_lines
-from benchctl.tui.draw.text.spans import Span
 from benchctl.tui.draw.views import status
 from benchctl.tui.draw.views.board import doing_at
 from benchctl.tui.draw.views.flowlist import list_flows

@@ -14,9 +14,9 @@ from textual.containers import Container
 from textual.widget import Widget
 
 from benchctl.errors import BenchctlError
+from benchctl.report.lines.spans import Line, Span
 from benchctl.store.read import Reader
 from benchctl.tui.draw.text.columns import Column
-from benchctl.tui.draw.text.spans import Line, Span
 from benchctl.tui.meanings import NEXT, RUN
 from benchctl.tui.model.choices import Choices, Settable
 from benchctl.tui.model.offers import HOST_TEXT, Offer, OfferKind

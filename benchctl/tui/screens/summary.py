@@ -14,6 +14,7 @@ from textual.widget import Widget
 
 from benchctl.analysis.runs.summary import at_point
 from benchctl.metrics import title_of
+from benchctl.report.lines.spans import Line, Span, state
 from benchctl.report.pivot import Pivot, pivot
 from benchctl.report.progress.goals import goals_of
 from benchctl.report.report import Report, read_report
@@ -26,7 +27,6 @@ from benchctl.store.bulk import Bulk
 from benchctl.store.read import Reader
 from benchctl.tui.draw.plot.heat import INVALID, STEPS, Arrangement, SummaryTable
 from benchctl.tui.draw.text.columns import widths
-from benchctl.tui.draw.text.spans import Line, Span, state
 from benchctl.tui.draw.views.flowlist import with_letters
 from benchctl.tui.draw.views.goals import goal_columns, goal_row, goal_tally
 from benchctl.tui.meanings import LISTED, NEXT, PACKETS, PREVIOUS, VIEW

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from textual import events
 from textual.binding import Binding
 
-from benchctl.tui.draw.text.spans import ELLIPSIS, Line, Span
+from benchctl.report.lines.spans import ELLIPSIS, Line, Span
 from benchctl.tui.widgets.painted import Painted
 from benchctl.visible import fitting, padded, width_of
 

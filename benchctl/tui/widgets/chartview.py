@@ -14,6 +14,7 @@ from textual.message import Message
 from textual.timer import Timer
 
 from benchctl.report.figures.figure import PictureKind
+from benchctl.report.lines.spans import Line
 from benchctl.report.timeline.traces import TrialLines
 from benchctl.tui.draw.plot.charts import (
     Expected,
@@ -26,7 +27,6 @@ from benchctl.tui.draw.plot.charts import (
 from benchctl.tui.draw.plot.choice import Choice
 from benchctl.tui.draw.plot.crosshair import LEFT, PlotFrames, crossed, plot_frames, values_at
 from benchctl.tui.draw.plot.plot import MARGIN
-from benchctl.tui.draw.text.spans import Line
 from benchctl.tui.draw.views.tiles import TALL, Tile, lay_out_tiles
 from benchctl.tui.model.zoom import View
 from benchctl.tui.timers import once

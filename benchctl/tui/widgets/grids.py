@@ -9,9 +9,9 @@ from textual import events
 from textual.containers import Container
 from textual.content import Content
 
+from benchctl.report.lines.spans import Line, Span
 from benchctl.tui.draw.plot.heat import Grid
 from benchctl.tui.draw.text.columns import GAP, VisibleColumns
-from benchctl.tui.draw.text.spans import Line, Span
 from benchctl.tui.widgets.table import Listing, Table
 from benchctl.units import format_count
 

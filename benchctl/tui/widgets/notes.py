@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from benchctl.tui.draw.text.spans import Line, Span, crop, wrap
+from benchctl.report.lines.spans import Line, Span, crop, wrap
 from benchctl.tui.widgets.painted import Painted
 
 MOST = 4

@@ -16,7 +16,7 @@ from textual.geometry import Region
 from textual.strip import Strip
 from textual.widget import Widget
 
-from benchctl.tui.draw.text.spans import PLAIN, Line, Span, crop
+from benchctl.report.lines.spans import PLAIN, Line, Span, crop
 from benchctl.tui.themes import style_of
 from benchctl.visible import visible
 

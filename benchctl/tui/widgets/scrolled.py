@@ -11,7 +11,7 @@ from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 
-from benchctl.tui.draw.text.spans import Line, Span, wrap
+from benchctl.report.lines.spans import Line, Span, wrap
 from benchctl.tui.widgets.painted import Scrolling
 
 # Indent of continuation lines.

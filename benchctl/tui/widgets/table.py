@@ -19,11 +19,11 @@ from textual import events
 from textual.binding import Binding, BindingType
 from textual.message import Message
 
+from benchctl.report.lines.spans import PLAIN, Line, Span, crop
 from benchctl.report.pivot import Pivot
 from benchctl.tui.draw.plot.heat import STEPS
 from benchctl.tui.draw.text.columns import CHOSEN, Cells, Column, VisibleColumns, see
 from benchctl.tui.draw.text.sorting import in_order
-from benchctl.tui.draw.text.spans import PLAIN, Line, Span, crop
 from benchctl.tui.widgets.painted import Scrolling
 
 # Rows that change several times a second are arranged anew for at most this share of the time.

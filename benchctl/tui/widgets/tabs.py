@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from textual import events
 from textual.message import Message
 
-from benchctl.tui.draw.text.spans import Line, Span
+from benchctl.report.lines.spans import Line, Span
 from benchctl.tui.widgets.painted import Painted
 
 

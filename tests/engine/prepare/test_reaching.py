@@ -11,10 +11,10 @@ from benchctl.engine.prepare.ssh_hosts import reached
 from benchctl.errors import MissingError, ProfileError
 from benchctl.profile.load import load_profile
 from benchctl.profile.places import check_destination, host_in
+from benchctl.report.lines.plan import plan_lines
+from benchctl.report.lines.spans import to_text
 from benchctl.run.codec import from_json, to_json
 from benchctl.run.planned import DeclaredNetwork, Host, SshTarget, Way
-from benchctl.tui.draw.text.plantext import plan_lines
-from benchctl.tui.draw.text.spans import to_text
 
 FLOW = """\
 [flows.main]

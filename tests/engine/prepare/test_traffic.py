@@ -11,7 +11,7 @@ from benchctl.engine.prepare.volume import (
     over_limit,
 )
 from benchctl.errors import UsageError
-from benchctl.tui.draw.text.plantext import start_text
+from benchctl.report.lines.plan import start_text
 
 PROFILE = """\
 [hosts.oslo]

@@ -27,13 +27,13 @@ from benchctl.report.figures.paper.printed import printer
 from benchctl.report.figures.parts import Part
 from benchctl.report.figures.request import PictureRequest
 from benchctl.report.figures.segments import FLIGHT, PANELS, RATE, RTT, SEQUENCE, sequences_of
+from benchctl.report.lines.spans import to_text
 from benchctl.report.page.drawing import svg_of
 from benchctl.report.page.pictures import pictures_of
 from benchctl.report.report import read_report
 from benchctl.report.traced import TracedWay, traces_of
 from benchctl.store.read import Reader
 from benchctl.tui.draw.plot.figure import figure_lines
-from benchctl.tui.draw.text.spans import to_text
 
 
 def wanted(*y, **how):

@@ -6,10 +6,10 @@ import pytest
 from msgspec.structs import replace
 from tui.made_runs import MadeRun
 
+from benchctl.report.lines.hosts import fact_lines, host_lines
 from benchctl.run.record import ClockReading, HostConnection
 from benchctl.run.status import Status
 from benchctl.store.read import Reader
-from benchctl.tui.draw.text.hostlines import fact_lines, host_lines
 
 CLOCK = ClockReading(0.0031, 0.0002, 0.0106)
 BEHIND = ClockReading(-1.5, 0.004, 0.008)

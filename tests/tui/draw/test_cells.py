@@ -7,9 +7,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
+from benchctl.report.lines.spans import Span, crop, fit, shorten, to_text, without_middle
 from benchctl.report.pivot import align
 from benchctl.tui.draw.text.columns import Column, FreeText, see
-from benchctl.tui.draw.text.spans import Span, crop, fit, shorten, to_text, without_middle
 from benchctl.tui.draw.views.tiles import Tile, lay_out_tiles
 from benchctl.units import format_mean, format_value
 from benchctl.visible import width_of

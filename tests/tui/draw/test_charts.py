@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from benchctl.metrics import Vocabulary
+from benchctl.report.lines.spans import to_text
 from benchctl.report.timeline.traces import ALL, TimeWindow, TrialLines
 from benchctl.store.bulk import SeriesSource
 from benchctl.tui.draw.plot.charts import compose, rescaled
 from benchctl.tui.draw.plot.choice import Choice
-from benchctl.tui.draw.text.spans import to_text
 from benchctl.tui.model.zoom import View
 
 FLOWS = tuple(f"h{n}-h{n + 4}" for n in range(1, 9))

@@ -7,9 +7,9 @@ from report.traced_run import traced_run
 
 from benchctl.report.figures.figure import PictureKind
 from benchctl.report.figures.making import Wanted
+from benchctl.report.lines.spans import to_text
 from benchctl.tui.draw.plot.figure import figure_lines
 from benchctl.tui.draw.text.glyphs import ASCII, SETS
-from benchctl.tui.draw.text.spans import to_text
 
 
 @pytest.fixture(scope="module")

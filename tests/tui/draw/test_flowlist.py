@@ -10,11 +10,11 @@ from tui.draw.test_charts import FLOWS, VIEW, marks, traces_of
 from tui.driving import Clock, drive, open_replay, press, settle, shown
 from tui.made_runs import whole_run
 
+from benchctl.report.lines.spans import to_text
 from benchctl.report.timeline.traces import ALL
 from benchctl.tui.draw.plot.choice import Choice
 from benchctl.tui.draw.text.columns import see
 from benchctl.tui.draw.text.glyphs import ASCII, BRAILLE
-from benchctl.tui.draw.text.spans import to_text
 from benchctl.tui.draw.views.flowlist import list_flows, spark
 
 BARS = BRAILLE.bars

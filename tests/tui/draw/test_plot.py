@@ -6,11 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from benchctl.report.lines.spans import to_text
 from benchctl.report.timeline.series import Series
 from benchctl.tui.draw.axes.times import time_axis
 from benchctl.tui.draw.plot.plot import MARGIN, Curve, Plot, draw, letter, role_of
 from benchctl.tui.draw.text.glyphs import ASCII, BLOCKS, BRAILLE, SETS
-from benchctl.tui.draw.text.spans import to_text
 from benchctl.tui.model.zoom import View
 
 MINUTE = View(0.0, 60.0)

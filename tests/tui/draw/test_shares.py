@@ -11,13 +11,13 @@ from tui.made_runs import whole_run
 
 from benchctl.analysis.flow.counted import ValueHistogram
 from benchctl.report.figures.figure import PictureKind
+from benchctl.report.lines.spans import to_text
 from benchctl.report.timeline.traces import ALL
 from benchctl.tui.draw.plot.charts import no_samples, spread_metrics
 from benchctl.tui.draw.plot.choice import Choice
 from benchctl.tui.draw.plot.shares import draw_shares, rescaled_shares
 from benchctl.tui.draw.text.glyphs import ASCII
 from benchctl.tui.draw.text.percentiles import HEADS
-from benchctl.tui.draw.text.spans import to_text
 
 CDF = Choice(shape=PictureKind.CDF)
 HISTOGRAM = Choice(shape=PictureKind.HISTOGRAM)

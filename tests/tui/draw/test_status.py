@@ -8,9 +8,9 @@ from tui.made_runs import BEGIN, MadeRun, whole_run
 
 from benchctl.analysis.flow.figures import FlowFold
 from benchctl.metrics import Sample
+from benchctl.report.lines.spans import to_text
 from benchctl.run.record import Figure
 from benchctl.store.read import Reader
-from benchctl.tui.draw.text.spans import to_text
 from benchctl.tui.draw.views import status
 from benchctl.tui.model.feed import RunReader
 from benchctl.tui.model.playhead import Playhead

@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchctl.metrics import Vocabulary, title_of
+from benchctl.report.lines.plan import shortened
+from benchctl.report.lines.spans import Span, crop, fit, state, to_text, wrap
 from benchctl.tui.draw.plot.charts import compose
 from benchctl.tui.draw.plot.choice import Choice
 from benchctl.tui.draw.plot.spread import draw_spread
 from benchctl.tui.draw.text.columns import Column, widths
-from benchctl.tui.draw.text.plantext import shortened
-from benchctl.tui.draw.text.spans import Span, crop, fit, state, to_text, wrap
 from benchctl.tui.draw.views.tiles import Tile, lay_out_tiles
 from benchctl.tui.model.zoom import View
 from benchctl.tui.screens.base.modals import key_lines

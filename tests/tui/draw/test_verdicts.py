@@ -9,10 +9,10 @@ from tui.made_runs import whole_run
 
 from benchctl.analysis.runs.compare import Comparison, Verdict, compare
 from benchctl.metrics import Vocabulary
+from benchctl.report.lines.spans import to_text
 from benchctl.report.report import read_report, report_of
 from benchctl.store.read import Reader
 from benchctl.tui.draw.plot.heat import INVALID, Arrangement, SummaryTable
-from benchctl.tui.draw.text.spans import to_text
 from benchctl.tui.draw.views.verdicts import NOT_VALID, WORDS, described, tally, verdict_of
 
 

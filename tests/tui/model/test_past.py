@@ -6,12 +6,12 @@ from tui.made_runs import BEGIN, MadeRun, whole_run
 
 from benchctl.metrics import Vocabulary
 from benchctl.report.comparison.comparison import compare_reports
+from benchctl.report.lines.spans import Span, to_text
 from benchctl.report.report import read_report
 from benchctl.store.bulk import Bulk, FlowRow
 from benchctl.store.manage import delete_run, set_tags
 from benchctl.store.read import Reader
 from benchctl.tui.draw.text.columns import see
-from benchctl.tui.draw.text.spans import Span, to_text
 from benchctl.tui.draw.views.runs import about_run, narrowed, run_columns, run_row
 from benchctl.tui.model.past import key_figure, past_of
 from benchctl.tui.screens.parts.pastrows import PastReader

@@ -7,12 +7,12 @@ from tui.driving import Clock, drive, open_live, open_replay, own_ids, press, se
 from tui.made_runs import BEGIN, MadeRun, whole_run
 
 from benchctl.errors import StoreError
+from benchctl.report.lines.spans import to_text
+from benchctl.report.lines.trial import trial_lines
 from benchctl.report.text.detail import read_details
 from benchctl.run.record import Figure, FlowEvent, Happening, TracedHop
 from benchctl.store.locks import Liveness
 from benchctl.store.read import Reader
-from benchctl.tui.draw.text.spans import to_text
-from benchctl.tui.draw.text.trialtext import trial_lines
 from benchctl.tui.screens.windows.detail import TrialWindow
 
 

@@ -14,12 +14,12 @@ from tui.draw.test_charts import FLOWS, VIEW, steady, traces_of
 from tui.driving import Clock, drive, notices, open_live, open_replay, press, settle, shown, until
 from tui.made_runs import whole_run
 
+from benchctl.report.lines.spans import to_text
 from benchctl.store.read import Reader
 from benchctl.tui.draw.plot.charts import charts_of, compose
 from benchctl.tui.draw.plot.choice import Choice
 from benchctl.tui.draw.plot.crosshair import LEFT, NO_SAMPLE, crossed, plot_frames
 from benchctl.tui.draw.text.glyphs import SETS
-from benchctl.tui.draw.text.spans import to_text
 from benchctl.tui.widgets import chartview
 from benchctl.tui.widgets.chartview import ChartView
 from benchctl.units import format_value

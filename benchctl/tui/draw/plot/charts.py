@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from benchctl.analysis.flow.counted import ValueHistogram
 from benchctl.metrics import Aspect, Fold, of_aspect, title_of
 from benchctl.report.figures.figure import PictureKind
+from benchctl.report.lines.spans import Line, Span, crop, fit
 from benchctl.report.timeline.series import Series
 from benchctl.report.timeline.traces import ALL, LineKey, TrialLines
 from benchctl.tui.draw.axes.axis import PlotAxis
@@ -32,7 +33,6 @@ from benchctl.tui.draw.plot.plot import (
 )
 from benchctl.tui.draw.text.glyphs import Glyphs
 from benchctl.tui.draw.text.percentiles import percentiles
-from benchctl.tui.draw.text.spans import Line, Span, crop, fit
 from benchctl.tui.model.zoom import View
 from benchctl.units import format_value
 

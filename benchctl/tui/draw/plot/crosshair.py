@@ -11,12 +11,12 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from benchctl.metrics import title_of
+from benchctl.report.lines.spans import PLAIN, Line, Span
 from benchctl.report.timeline.series import LineValue
 from benchctl.tui.draw.axes.times import moment
 from benchctl.tui.draw.plot.charts import Chart
 from benchctl.tui.draw.plot.plot import MARGIN, Curve, Plot, PlotFrame, frame_of, role_of, strips_of
 from benchctl.tui.draw.text.glyphs import Glyphs
-from benchctl.tui.draw.text.spans import PLAIN, Line, Span
 from benchctl.tui.model.zoom import View
 from benchctl.units import format_range, format_value
 from benchctl.visible import padded, width_of

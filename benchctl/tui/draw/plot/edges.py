@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
+from benchctl.report.lines.spans import PLAIN, shorten
 from benchctl.tui.draw.plot.field import Cell
-from benchctl.tui.draw.text.spans import PLAIN, shorten
 
 # A glyph, a letter and an ellipsis say nothing.
 LEAST_WORD = 5

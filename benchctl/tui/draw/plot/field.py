@@ -11,10 +11,10 @@ from itertools import cycle, pairwise
 from operator import or_
 from statistics import median
 
+from benchctl.report.lines.spans import PLAIN
 from benchctl.tui.draw.axes.axis import PlotAxis
 from benchctl.tui.draw.axes.strip import Strip
 from benchctl.tui.draw.text.glyphs import Glyphs
-from benchctl.tui.draw.text.spans import PLAIN
 
 Cell = tuple[str, str]
 """A role and a character."""

@@ -20,6 +20,8 @@ from benchctl.report.figures.figure import (
     PictureKind,
     PictureLine,
 )
+from benchctl.report.lines.spans import Line as Text
+from benchctl.report.lines.spans import Span, crop, fit, wrap
 from benchctl.report.timeline.series import Series
 from benchctl.tui.draw.axes.axis import PlotAxis
 from benchctl.tui.draw.axes.scale import axis_for
@@ -30,8 +32,6 @@ from benchctl.tui.draw.plot.packets import draw_packets
 from benchctl.tui.draw.plot.plot import MARGIN, Curve, Plot, draw, letter, role_of
 from benchctl.tui.draw.plot.rows import bar_rows, box_rows, forest_rows, heat_rows
 from benchctl.tui.draw.text.glyphs import BRAILLE, Glyphs
-from benchctl.tui.draw.text.spans import Line as Text
-from benchctl.tui.draw.text.spans import Span, crop, fit, wrap
 from benchctl.tui.model.zoom import View
 
 REPORTED, INVALID = "o", "x"

@@ -14,10 +14,10 @@ from msgspec.structs import replace
 from benchctl.analysis.runs.summary import SummaryRow
 from benchctl.analysis.search.found import FOUND_RATE
 from benchctl.metrics import title_of
+from benchctl.report.lines.spans import HEATS, Span
 from benchctl.report.report import Report, without_figures
 from benchctl.tui.draw.plot.plot import letter
 from benchctl.tui.draw.text.columns import GAP, Column, widths
-from benchctl.tui.draw.text.spans import HEATS, Span
 from benchctl.units import common_scale, format_mean, half_in, number_in, parse_rate
 
 # The steps of heat: a character shows each, besides the colour.

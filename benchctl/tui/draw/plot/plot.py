@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
+from benchctl.report.lines.spans import CURVES, PLAIN, Line, Span, fit
 from benchctl.report.timeline.series import Series
 from benchctl.tui.draw.axes.axis import PlotAxis
 from benchctl.tui.draw.axes.ranges import Bounds, bounds_of, spikes_of
@@ -25,7 +26,6 @@ from benchctl.tui.draw.axes.times import TimeAxis, time_axis
 from benchctl.tui.draw.plot.edges import Beyond, edge_row, event_row
 from benchctl.tui.draw.plot.field import Cell, Field
 from benchctl.tui.draw.text.glyphs import BRAILLE, Glyphs
-from benchctl.tui.draw.text.spans import CURVES, PLAIN, Line, Span, fit
 from benchctl.tui.model.zoom import View
 
 # The width of the scale: as wide as "Mbit/s", the same in all plots, so that their time axes are

@@ -6,12 +6,12 @@ import math
 from collections.abc import Iterator, Mapping
 
 from benchctl.report.figures.figure import Box, LineRole, Panel, Picture, PictureLine
+from benchctl.report.lines.spans import HEATS, Span, crop, shorten
+from benchctl.report.lines.spans import Line as Text
 from benchctl.tui.draw.axes.axis import PlotAxis
 from benchctl.tui.draw.axes.scale import axis_for
 from benchctl.tui.draw.plot.heat import INVALID, NOTHING, STEPS
 from benchctl.tui.draw.plot.plot import role_of
-from benchctl.tui.draw.text.spans import HEATS, Span, crop, shorten
-from benchctl.tui.draw.text.spans import Line as Text
 from benchctl.units import format_mean, format_value
 
 _EIGHTHS = " ▏▎▍▌▋▊▉█"

@@ -14,6 +14,7 @@ from benchctl.analysis.flow.counted import BITS, ValueHistogram
 from benchctl.metrics import title_of
 from benchctl.report.figures.distributions import shape_of
 from benchctl.report.figures.figure import Axis, Picture, PictureLine
+from benchctl.report.lines.spans import Line, Span, crop
 from benchctl.report.timeline.traces import LineKey, TrialLines
 from benchctl.tui.draw.axes.axis import PlotAxis
 from benchctl.tui.draw.axes.ranges import Bounds
@@ -24,7 +25,6 @@ from benchctl.tui.draw.plot.figure import APART, curves
 from benchctl.tui.draw.plot.plot import MARGIN, role_of
 from benchctl.tui.draw.text.columns import see, widths
 from benchctl.tui.draw.text.percentiles import HEADS, told
-from benchctl.tui.draw.text.spans import Line, Span, crop
 from benchctl.units import format_count
 
 # What `curves` writes below a plot, and the least that it can draw.

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from benchctl.analysis.statistics import spread
+from benchctl.report.lines.spans import Line, Span, fit
 from benchctl.tui.draw.axes.scale import axis_for
-from benchctl.tui.draw.text.spans import Line, Span, fit
 from benchctl.units import format_value
 
 POINT, SEVERAL, MEAN = "∘", "o", "◆"

@@ -12,7 +12,7 @@ from itertools import takewhile
 from msgspec import Struct
 from msgspec.structs import replace
 
-from benchctl.tui.draw.text.spans import PLAIN, Span, crop, fit, shorten
+from benchctl.report.lines.spans import PLAIN, Span, crop, fit, shorten
 from benchctl.visible import width_of
 
 Cells = Sequence[Span]

@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from benchctl.metrics import Fold, title_of
 from benchctl.report.figures.figure import PictureKind
+from benchctl.report.lines.spans import Span, shorten
 from benchctl.report.pivot import Pivot
 from benchctl.report.timeline.series import Series
 from benchctl.report.timeline.traces import ALL, LineKey, TrialLines
@@ -28,7 +29,6 @@ from benchctl.tui.draw.plot.field import hole_after
 from benchctl.tui.draw.plot.plot import letter, role_of
 from benchctl.tui.draw.text.columns import GAP, Cells, Column, FreeText, widths
 from benchctl.tui.draw.text.percentiles import HEADS, told
-from benchctl.tui.draw.text.spans import Span, shorten
 from benchctl.tui.model.zoom import View
 from benchctl.units import format_value
 from benchctl.visible import width_of

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from benchctl.report.lines.spans import Line, Span
 from benchctl.report.progress.goals import HEADS, Goal, GoalState, tally_of
 from benchctl.tui.draw.text.columns import Cells, Column, widths
-from benchctl.tui.draw.text.spans import Line, Span
 
 _SIGNS = {
     GoalState.MET: ("✓", "good"),

@@ -9,11 +9,11 @@ from msgspec.structs import replace
 
 from benchctl.analysis.runs.compare import Verdict
 from benchctl.report.comparison.comparison import relative, signed
+from benchctl.report.lines.spans import PLAIN, Line, Span, state
 from benchctl.report.pivot import with_interval
 from benchctl.run.record import BASELINE
 from benchctl.tui.draw.plot.heat import INVALID
 from benchctl.tui.draw.text.columns import Cells, Column
-from benchctl.tui.draw.text.spans import PLAIN, Line, Span, state
 from benchctl.tui.draw.views.verdicts import (
     GLYPHS,
     NOT_KEPT_UP,

@@ -13,13 +13,13 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from benchctl.metrics import Aspect, Direction, of_aspect, title_of
+from benchctl.report.lines.spans import WIDTH, Line, Span, state
 from benchctl.report.timeline.series import NOW_S, Series
 from benchctl.report.timeline.traces import ALL, LineKey, TrialLines
 from benchctl.run.record import RecordedFlow, Run
 from benchctl.run.status import FAILURES, Status
 from benchctl.tui.draw.plot.plot import letter
 from benchctl.tui.draw.text.columns import Cells, Column, FreeText
-from benchctl.tui.draw.text.spans import WIDTH, Line, Span, state
 from benchctl.tui.draw.views.tiles import Tile
 from benchctl.tui.model.playhead import Playhead
 from benchctl.tui.model.runview import DIED, RUNNING, RunView, TrialView

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from benchctl.tui.draw.text.spans import Line, Span, shorten, whole
+from benchctl.report.lines.spans import Line, Span, shorten, whole
 
 GAP = 1
 # Height of a tall digit.

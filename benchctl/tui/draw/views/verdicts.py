@@ -16,7 +16,7 @@ from benchctl.report.comparison.comparison import (
     signed,
     verdict_text,
 )
-from benchctl.tui.draw.text.spans import Span
+from benchctl.report.lines.spans import Span
 
 SEEN = {Verdict.BETTER: "good", Verdict.WORSE: "bad", Verdict.DIFFERENT: "warn"}
 # A glyph beside the word, as everywhere.

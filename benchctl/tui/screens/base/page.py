@@ -18,9 +18,9 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from benchctl.errors import BenchctlError, GoneError, StoreError
+from benchctl.report.lines.spans import Span
 from benchctl.store.read import Reader
 from benchctl.tui.draw.text.glyphs import BRAILLE, Glyphs
-from benchctl.tui.draw.text.spans import Span
 from benchctl.tui.screens.base.tables import TablesScreen
 from benchctl.tui.widgets.bars import KeyBar, TitleBar
 from benchctl.tui.widgets.notes import Notes

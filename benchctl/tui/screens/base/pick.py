@@ -11,8 +11,8 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Input
 
+from benchctl.report.lines.spans import Span, without_middle
 from benchctl.tui.draw.text.columns import GAP, Column
-from benchctl.tui.draw.text.spans import Span, without_middle
 from benchctl.tui.screens.base.modals import FRAME, WIDTH, Dialog, hints
 from benchctl.tui.widgets.table import Table
 from benchctl.visible import visible, width_of

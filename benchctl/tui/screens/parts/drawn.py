@@ -17,9 +17,9 @@ from benchctl.engine.prepare.planning import Planned, planned
 from benchctl.engine.prepare.quick_look import look_at
 from benchctl.errors import BenchctlError
 from benchctl.profile.find import shipped_topologies
+from benchctl.report.lines.plan import command_lines, plan_head, start_text
+from benchctl.report.lines.spans import Line, Span
 from benchctl.toml.source import parse_toml
-from benchctl.tui.draw.text.plantext import command_lines, plan_head, start_text
-from benchctl.tui.draw.text.spans import Line, Span
 from benchctl.tui.model.choices import Choices, Settable, choices_of
 
 PLAN, ABOUT, COMMANDS = "Plan", "About", "Commands"

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from textual.containers import Container
 from textual.widget import Widget
 
+from benchctl.report.lines.spans import Line, Span
 from benchctl.report.progress.goals import has_goals
 from benchctl.tui.draw.text.columns import widths
-from benchctl.tui.draw.text.spans import Line, Span
 from benchctl.tui.draw.views import status
 from benchctl.tui.draw.views.flowlist import with_letters
 from benchctl.tui.draw.views.goals import goal_columns, goal_row

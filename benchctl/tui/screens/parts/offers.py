@@ -12,9 +12,9 @@ from textual import work
 
 from benchctl.errors import BenchctlError, NoStoreError, StoreError
 from benchctl.profile.find import packaged_profiles, title_of
+from benchctl.report.lines.spans import Line, Span
 from benchctl.store.read import Reader
 from benchctl.tui.draw.text.columns import Cells, Column, FreeText
-from benchctl.tui.draw.text.spans import Line, Span
 from benchctl.tui.model.offers import HOST_TEXT, Offer, OfferKind
 from benchctl.tui.screens.base.modals import Prompt
 from benchctl.tui.screens.base.page import AppContext, ReportPage

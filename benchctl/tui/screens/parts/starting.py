@@ -17,9 +17,9 @@ from benchctl.engine.prepare.volume import expected_traffic, over_limit, reached
 from benchctl.engine.runner.launch import launch_detached
 from benchctl.hosts.local.priority import at_full_priority
 from benchctl.interrupts import held
+from benchctl.report.lines.plan import start_text, traffic_text
 from benchctl.settings import settings
 from benchctl.store.manage import read_tags
-from benchctl.tui.draw.text.plantext import start_text, traffic_text
 from benchctl.units import format_count, format_duration
 from benchctl.visible import visible
 

@@ -10,10 +10,10 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 
 from benchctl.errors import StoreError
+from benchctl.report.lines.spans import Span
+from benchctl.report.lines.trial import trial_lines
 from benchctl.report.text.detail import read_details
 from benchctl.store.read import Reader
-from benchctl.tui.draw.text.spans import Span
-from benchctl.tui.draw.text.trialtext import trial_lines
 from benchctl.tui.meanings import AFTER, BEFORE
 from benchctl.tui.screens.base.modals import Dialog, hints
 from benchctl.tui.screens.base.page import TICK_S, trouble

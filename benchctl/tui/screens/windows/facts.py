@@ -8,8 +8,8 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 
+from benchctl.report.lines.hosts import fact_lines
 from benchctl.run.record import Run
-from benchctl.tui.draw.text.hostlines import fact_lines
 from benchctl.tui.screens.base.modals import Dialog
 from benchctl.tui.widgets.scrolled import Scrolled
 

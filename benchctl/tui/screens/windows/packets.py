@@ -22,12 +22,12 @@ from benchctl.errors import BenchctlError
 from benchctl.report.figures.figure import Picture, PictureKind
 from benchctl.report.figures.making import Wanted, figures_of
 from benchctl.report.figures.segments import FLIGHT, RATE, RTT, SEQUENCE
+from benchctl.report.lines.spans import Line, Span, wrap
 from benchctl.report.report import Report, read_report
 from benchctl.report.traced import KEYS, TracedWay, chosen_of, traces_of
 from benchctl.store.read import Reader
 from benchctl.tui.draw.plot.figure import figure_lines
 from benchctl.tui.draw.text.glyphs import Glyphs
-from benchctl.tui.draw.text.spans import Line, Span, wrap
 from benchctl.tui.screens.base.modals import Dialog
 from benchctl.tui.screens.base.pick import PickFrom
 from benchctl.tui.widgets.painted import Painted
