@@ -379,7 +379,7 @@ def test_a_host_is_asked_for_and_planned_as_quick_does(monkeypatch):
         await press(pilot, "enter", "ctrl+u", *"local", "enter")
         assert "✓ ready" in shown(pilot)
         assert "Measure      to local" in shown(pilot)
-        assert "r starts  4 trials" in shown(pilot)
+        assert "r starts  3 trials" in shown(pilot)
         assert pilot.app.page.command() == "benchctl quick local"
         await press(pilot, "W", "enter")
         assert pilot.app.page.offer.path == Path("quick.toml")
