@@ -80,6 +80,9 @@ def coloured(points: Sequence[frozenset[str]], seed: int) -> list[int]:
     """
     order = list(range(len(points)))
     random.Random(seed).shuffle(order)
+    degree = Counter(host for hosts in points for host in hosts)
+    # The busiest hosts have the least choice, so theirs are first.
+    order.sort(key=lambda number: sorted(-degree[host] for host in points[number]))
     used: dict[str, int] = {}
     """The colours of each host, as the bits of a number."""
     colours: dict[int, list[int]] = {}

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from benchctl.analysis.runs.summary import point_key
 from benchctl.backends import Registry
@@ -99,7 +100,14 @@ class SideBySide:
         """
         skipping = asyncio.ensure_future(self._skip())
         try:
-            await self._prepare()
+            preparing = asyncio.ensure_future(self._prepare())
+            stopping = asyncio.ensure_future(self._context.signals.stop.wait())
+            waits: list[asyncio.Future[Any]] = [preparing, stopping]
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+            await cancel(stopping)
+            if preparing.done():
+                preparing.result()
+            await cancel(preparing)  # no effect if it is done
             while not self._stops:
                 self._start_all()
                 if not (self._tasks or self._matching.open):
@@ -131,9 +139,8 @@ class SideBySide:
 
     async def _prepare(self) -> None:
         context = self._context
-        rows = [row for row in context.reader.trials(context.run.id) if row.status.is_open]
         first: dict[object, BoundTrial] = {}
-        for row in rows:
+        for row in self._open_rows():
             key = point_key(row.point)
             if key not in first:
                 first[key] = bind_trial(row, self._registry)
@@ -143,8 +150,13 @@ class SideBySide:
             context.hosts.forget_clocks()
         spreads = context.settings.order == "interleaved" and context.settings.until is None
         self._matching = Matching(self._limits, self._network, len(trials), spreads=spreads)
-        for row in rows:
+        for row in self._open_rows():
             self._add(row, first[point_key(row.point)])
+
+    def _open_rows(self) -> Iterator[Trial]:
+        """Yield the trials that are left: all of them at once would need much memory."""
+        trials = self._context.reader.trials(self._context.run.id)
+        return (row for row in trials if row.status.is_open)
 
     def _add(self, row: Trial, trial: BoundTrial | None = None) -> None:
         number = self._points.setdefault(point_key(row.point), len(self._points))
@@ -286,6 +298,7 @@ class SideBySide:
                     self._locks.release(self._context.hosts, ends)
         except HostError:  # lost since it was looked at
             is_again = True
+            self._not_before[one.position] = self._now + LOOK_S
         finally:
             self._matching.ended(one.position, again=is_again)
             if pause_s := self._context.settings.pause_s:
@@ -356,8 +369,7 @@ class SideBySide:
 
     def _end_begun(self, status: Status) -> None:
         """End the trials that were tried and are open."""
-        tried: Iterable[OpenTrial] = list(self._matching.open)
-        for one in tried:
+        for one in list(self._matching.open):
             if (begun := self._begun.pop(one.position, None)) is not None:
                 self._matching.drop(one.position)
                 begun.runner.cut_short(begun.id, begun.trial, status)

@@ -29,6 +29,7 @@ class Attendance:
         flows = (flow for trial in left() for flow in trial.flows)
         hooks = context.settings.hooks
         self._for_all = {hook.host for hook in hooks} - names_of_ends(self._site.network, flows)
+        self._waits = context.settings.parallel is not None
         self._unplaced: set[str] = set()
         self.first: HostError | None = None
         """Of the first host that was away."""
@@ -48,9 +49,12 @@ class Attendance:
             away = [bool(self._away(trial)) for trial in self._left()]
             if away and all(away):
                 raise self.first
+        what = "trials that need it fail, the others are measured"
+        if self._waits:
+            what = "trials that need it wait while others are measured"
         for error in filter(None, errors):
             why = "; ".join(filter(None, [error.message, error.hint]))
-            self._note(f"{why}; trials that need it fail, the others are measured")
+            self._note(f"{why}; {what}")
         there = [host for host in elsewhere if not self.is_away(host)]
         network = self._site.network
         note_same_machines((network.hosts[host.name] for host in there), self._note)

@@ -61,7 +61,7 @@ def attended(hosts, main, trials=TRIALS, hooks=()):
 
     async def wrapped():
         await hosts.connect(of_run)
-        settings = SimpleNamespace(hooks=hooks)
+        settings = SimpleNamespace(hooks=hooks, parallel=None)
         context = SimpleNamespace(hosts=hosts, site=site, settings=settings, note=notes.append)
         attendance = Attendance(context, lambda: trials)
         await attendance.begin([LOCAL, *of_run])
@@ -154,7 +154,7 @@ def test_a_host_that_is_away_prepares_nothing_and_keeps_no_other_from_it():
     recorder = SimpleNamespace(update_run=lambda **_: None, update_trial=lambda *_, **__: None)
 
     context = SimpleNamespace(
-        settings=SimpleNamespace(hooks=hooks), recorder=recorder,
+        settings=SimpleNamespace(hooks=hooks, parallel=None), recorder=recorder,
         run=SimpleNamespace(hooks=()), site=Site(network),
     )  # fmt: skip
 
