@@ -452,7 +452,9 @@ def write_size(value_bytes: float) -> str:
     """
     whole = round(value_bytes)
     multiples = ((unit, 2**power) for unit, power in (("G", 30), ("M", 20), ("K", 10)))
-    unit, factor = next((one for one in multiples if whole and not whole % one[1]), ("B", 1))
+    unit, factor = next(
+        (multiple for multiple in multiples if whole and not whole % multiple[1]), ("B", 1)
+    )
     return f"{whole // factor}{unit}"
 
 
@@ -483,7 +485,7 @@ def timestamp(time: float) -> str:
 def format_ago(span_s: float) -> str:
     """Format for how long something has been past, in one unit: ``5 min ago``, ``3 d ago``."""
     units = (("d", 86_400), ("h", 3600), ("min", 60), ("s", 1))
-    unit, unit_s = next((one for one in units if span_s >= one[1]), units[-1])
+    unit, unit_s = next((unit for unit in units if span_s >= unit[1]), units[-1])
     return f"{max(0.0, span_s) // unit_s:.0f} {unit} ago"
 
 

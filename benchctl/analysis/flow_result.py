@@ -78,7 +78,7 @@ class FlowResult:
     def load(self) -> Load | None:
         """When it carried data, the omitted part apart; None for a probe, and without samples."""
         windows = [self.fold.window_s(name) for name in of_aspect(Aspect.RATE)]
-        window = next((one for one in windows if one is not None), None)
+        window = next((window for window in windows if window is not None), None)
         if window is None or self.second_0 is None:
             return None
         began, ended = (self.second_0 + bound_s for bound_s in window)

@@ -153,7 +153,7 @@ def _host(trial: Trial, host: str) -> tuple[Any, ...]:
     clock, cpu = trial.clocks.get(host), told.cpu
     interfaces = told.interfaces.values()
     sums = [
-        sum(getattr(one, name) for one in interfaces) if interfaces else None
+        sum(getattr(interface, name) for interface in interfaces) if interfaces else None
         for name in ("rx_errors", "rx_dropped", "tx_errors", "tx_dropped")
     ]
     busy: tuple[float | None, ...] = (None,) * 4

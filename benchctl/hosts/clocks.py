@@ -78,7 +78,7 @@ class HostClock:
                 self._trips.clear()
                 self.steps += 1
         self._trips.append(trip)
-        self._least_s = min(one.length_s for one in self._trips)
+        self._least_s = min(trip.length_s for trip in self._trips)
         self._drift, self._doubt = self._drifting()
         self._there = min(self._trips, key=lambda one: self._most_s(one, trip.at_s))
         self._back = max(self._trips, key=lambda one: self._least_ahead_s(one, trip.at_s))

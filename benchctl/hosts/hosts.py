@@ -82,9 +82,9 @@ class Hosts:
         wanted = list(hosts)
         elsewhere = [host for host in wanted if host.reach]
         found = await asyncio.gather(*map(self.link, elsewhere), return_exceptions=True)
-        for one in found:
-            if isinstance(one, BaseException) and not isinstance(one, HostError):
-                raise one
+        for error in found:
+            if isinstance(error, BaseException) and not isinstance(error, HostError):
+                raise error
         return [host for host in wanted if self.away(host) is None]
 
     def away(self, host: Host) -> BaseException | None:

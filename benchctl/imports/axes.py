@@ -40,8 +40,8 @@ def order(
     measured: Sequence[TrialSettings],
 ) -> tuple[Mapping[str, tuple[Scalar, ...]], list[Ordered]]:
     """Return the axes with their values, and the measurements in the order of their time."""
-    names = dict.fromkeys(name for one in measured for name in one.settings)
-    found = {name: {_value(one, name) for one in measured} for name in names}
+    names = dict.fromkeys(name for settings in measured for name in settings.settings)
+    found = {name: {_value(settings, name) for settings in measured} for name in names}
     axes = {
         name: tuple(sorted(values, key=_rank))
         for name, values in found.items()
@@ -57,8 +57,8 @@ def order(
     return axes, ordered
 
 
-def _value(one: TrialSettings, name: str) -> Scalar:
-    value = one.settings.get(name, UNKNOWN if one.is_bare else DEFAULT)
+def _value(settings: TrialSettings, name: str) -> Scalar:
+    value = settings.settings.get(name, UNKNOWN if settings.is_bare else DEFAULT)
     return UNKNOWN if value is None else value
 
 

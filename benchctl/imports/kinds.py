@@ -61,7 +61,7 @@ def find_kinds() -> FileKinds:
             known[name] = FileKind(name, _by_backend(backend), can.metrics, can.headline, backend)
     broken = importers().broken()
     for name in sorted(importers().candidates.keys() - broken):
-        one = importers().load(name)
+        importer = importers().load(name)
         if name in known or name == STORE:
             origin = importers().candidates[name].origin
             broken[name] = PluginError(
@@ -69,14 +69,16 @@ def find_kinds() -> FileKinds:
                 "report it to the author of the plugin",
             )
         else:
-            known[name] = FileKind(name, _by_importer(one), one.metrics, one.headline)
+            known[name] = FileKind(
+                name, _by_importer(importer), importer.metrics, importer.headline
+            )
     return FileKinds(known, {**broken_backends, **broken})
 
 
 def _by_backend(backend: AnyBackend) -> Callable[[bytes], Trials | None]:
     def read(data: bytes) -> Trials | None:
         found = backend.recorded(data)
-        return None if found is None else [{backend.name: one} for one in found]
+        return None if found is None else [{backend.name: recording} for recording in found]
 
     return _guarded(backend.name, read)
 
@@ -93,9 +95,9 @@ def _guarded(name: str, read: Callable[[bytes], Trials | None]) -> Callable[[byt
     def guarded(data: bytes) -> Trials | None:
         try:
             trials = read(data)
-            for one in (one for trial in trials or () for one in trial.values()):
-                if not isinstance(one, Recording):
-                    raise TypeError(f"{type(one).__name__} is no Recording")
+            for recording in (recording for trial in trials or () for recording in trial.values()):
+                if not isinstance(recording, Recording):
+                    raise TypeError(f"{type(recording).__name__} is no Recording")
         except ParserError:
             raise
         except (Exception, SystemExit) as error:  # third-party code may fail in any way

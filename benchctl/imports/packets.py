@@ -128,20 +128,22 @@ def _there(store: Path, file: File, chosen: Sequence[int]) -> str:
         return name if numbers.issuperset(chosen) else ""
 
 
-def _named(one: Connection, way: int, number: int, taken: Container[str]) -> str:
+def _named(connection: Connection, way: int, number: int, taken: Container[str]) -> str:
     """Return the name of a flow: its ends, the one that opened without its port.
 
     So the flows of two traces of the same exchange have the same names. More connections between
     the same ends are told apart by their numbers.
     """
-    ends = list(names_of(one.ends))
-    if one.opener is not None:
-        ends[one.opener] = ends[one.opener].rpartition(":")[0]
+    ends = list(names_of(connection.ends))
+    if connection.opener is not None:
+        ends[connection.opener] = ends[connection.opener].rpartition(":")[0]
     name = f"{ends[way]}-{ends[1 - way]}"
     return f"{name}#{number}" if name in taken else name
 
 
-def _recording(one: Connection, way: int, entry: ConnectionFound, began_time: float) -> Recording:
+def _recording(
+    connection: Connection, way: int, entry: ConnectionFound, began_time: float
+) -> Recording:
     mine = entry["directions"][way]
     rtt_s = cast("Mapping[str, float] | None", mine["rtt_s"])
     figures = {
@@ -150,7 +152,7 @@ def _recording(one: Connection, way: int, entry: ConnectionFound, began_time: fl
         "retransmits": mine["retransmissions"]["count"],
         "bytes_sent": mine["unique_bytes"],
     }
-    intervals = one.timeline.intervals(way) if one.timeline is not None else ()
+    intervals = connection.timeline.intervals(way) if connection.timeline is not None else ()
     return Recording(
         [
             *starmap(Sample, intervals),

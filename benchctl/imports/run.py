@@ -109,14 +109,14 @@ class RunBuilder:
         for text in notes:
             self._recorder.add_note(text, "warning", self._last_time, len(self._measured), None)
 
-    def _flow_of(self, name: str, one: Recording) -> _Flow:
+    def _flow_of(self, name: str, recording: Recording) -> _Flow:
         backend = self._kind.backend
-        given = {key: value for key, value in one.parameters.items() if value is not None}
+        given = {key: value for key, value in recording.parameters.items() if value is not None}
         if backend is not None and name == backend.name:
             name = self._flow or name
-        source, target = one.source or LOCAL.name, one.target or UNKNOWN
+        source, target = recording.source or LOCAL.name, recording.target or UNKNOWN
         planned = PlannedFlow(
-            name, self._kind.name, source, target, None, one.direction, 0.0, given
+            name, self._kind.name, source, target, None, recording.direction, 0.0, given
         )
         requested: Mapping[str, Any] = given
         if backend is not None:
@@ -125,26 +125,28 @@ class RunBuilder:
             except ValueError as error:
                 raise ParserError(f"settings that {backend.name} cannot have: {error}") from None
         # Without defaults, which the file does not report.
-        return _Flow(planned, one, {key: requested[key] for key in given})
+        return _Flow(planned, recording, {key: requested[key] for key in given})
 
     def _add_trial(self, file: File, flows: Sequence[_Flow], packets: Packets) -> None:
         recordings = [flow.recording for flow in flows]
         length_s = max(map(_length_s, recordings))
-        times = [one.started_time for one in recordings if one.started_time is not None]
+        times = [
+            recording.started_time for recording in recordings if recording.started_time is not None
+        ]
         started = min(times) if times else max(0.0, file.changed_time - length_s)
         planned = tuple(flow.planned for flow in flows)
         self._recorder.add_trial(PlannedTrial(0, 1, {}, planned, {}, length_s, length_s))
         # Trials of a new store are numbered from 1.
         trial_id = len(self._measured) + 1
         recorded = [self._record(trial_id, flow, started, file.name) for flow in flows]
-        results = [one.result for one in recorded]
+        results = [recording.result for recording in recorded]
         if not times:
             text = f"{file.name}: has no time; that of its last change stands for its end"
             self._recorder.add_note(text, "warning", started, trial_id, None)
         loads = [result.load for result in results if result.load is not None]
-        for flow, one in zip(flows, recorded, strict=True):
-            one.result.captures = packets.get(flow.planned.name, ())
-            one.write(FlowSurroundings(loads, terms=terms_of(flow.requested)))
+        for flow, recording in zip(flows, recorded, strict=True):
+            recording.result.captures = packets.get(flow.planned.name, ())
+            recording.write(FlowSurroundings(loads, terms=terms_of(flow.requested)))
         failures = [
             f"{flow.planned.name}: {result.failure.message}"
             for flow, result in zip(flows, results, strict=True)
@@ -170,7 +172,7 @@ class RunBuilder:
         self._failed += bool(failures)
         self._last_time = max(self._last_time, started + length_s)
         self._measured.append(TrialSettings(started, *_settings(recordings)))
-        self._facts += [one.facts for one in recordings]
+        self._facts += [recording.facts for recording in recordings]
 
     def _record(self, trial_id: int, flow: _Flow, started: float, file: str) -> FlowRecording:
         """Write an attempt of a flow, but for its result."""
@@ -208,7 +210,7 @@ class RunBuilder:
         kind = self._kind
         headlines = {kind.name: kind.headline} if kind.headline else {}
         settings = Settings(axes, IMPORTED, (), metrics=kind.metrics, headlines=headlines)
-        begin = min(one.started_time for one in self._measured)
+        begin = min(settings.started_time for settings in self._measured)
         span = begin, self._last_time
         name = arrange(self._store, self._run_id, places, settings, _common(self._facts), span)
         if into is not None:
@@ -223,9 +225,9 @@ class RunBuilder:
 def _settings(flows: Sequence[Recording]) -> tuple[dict[str, Scalar | None], bool]:
     """Return the settings that all flows of a trial share, and whether none are reported."""
     told = [
-        {"from": one.source or None, "to": one.target or None}
-        | ({"direction": str(one.direction), **one.parameters} if one.parameters else {})
-        for one in flows
+        {"from": flow.source or None, "to": flow.target or None}
+        | ({"direction": str(flow.direction), **flow.parameters} if flow.parameters else {})
+        for flow in flows
     ]
     shared = {
         name: value
@@ -235,25 +237,27 @@ def _settings(flows: Sequence[Recording]) -> tuple[dict[str, Scalar | None], boo
     return shared, not any(len(one) > 2 for one in told)
 
 
-def _length_s(one: Recording) -> float:
-    return max((event.end_s for event in one.events if isinstance(event, Sample)), default=0.0)
+def _length_s(recording: Recording) -> float:
+    return max(
+        (event.end_s for event in recording.events if isinstance(event, Sample)), default=0.0
+    )
 
 
 def _common(facts: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
     """Return the facts that are the same in all files that report them."""
-    names = dict.fromkeys(name for one in facts for name in one)
-    values = {name: [one[name] for one in facts if name in one] for name in names}
+    names = dict.fromkeys(name for fact in facts for name in fact)
+    values = {name: [fact[name] for fact in facts if name in fact] for name in names}
     return {
         name: told[0] for name, told in values.items() if all(value == told[0] for value in told)
     }
 
 
-def checked(one: Recording) -> Recording:
+def checked(recording: Recording) -> Recording:
     """Return a recording as it can be stored. Raises ParserError for a value that cannot be."""
-    time = one.started_time
+    time = recording.started_time
     if time is not None and not 0 <= time < _LATEST_TIME:
         raise ParserError(f"it began {time:.6g} s after 1970, which cannot be")
-    for event in one.events:
+    for event in recording.events:
         try:
             check(event)
         except (ValueError, TypeError) as error:
@@ -264,12 +268,12 @@ def checked(one: Recording) -> Recording:
                 times = f"{event.start_s:.6g} to {event.end_s:.6g} s"
                 raise ParserError(f"it has an interval that cannot be, from {times}")
     return replace(
-        one,
-        events=[_storable(event) for event in one.events],
-        parameters=clean(one.parameters),
-        source=clean(one.source),
-        target=clean(one.target),
-        facts=clean(one.facts),
+        recording,
+        events=[_storable(event) for event in recording.events],
+        parameters=clean(recording.parameters),
+        source=clean(recording.source),
+        target=clean(recording.target),
+        facts=clean(recording.facts),
     )
 
 

@@ -46,8 +46,12 @@ class TracePair(NamedTuple):
         """
         for way in (0, 1):
             sides = [
-                [shut for shut in one.shuts if shut.way == way ^ _turned(one, self.connections[0])]
-                for one in self.connections
+                [
+                    shut
+                    for shut in connection.shuts
+                    if shut.way == way ^ _turned(connection, self.connections[0])
+                ]
+                for connection in self.connections
             ]
             shifts_s = [0.0, self.shift_s]
             if way != self.near:
@@ -55,8 +59,8 @@ class TracePair(NamedTuple):
             at_sender, at_receiver = sides
             for theirs in at_receiver:
                 later_s = [
-                    abs(one.begin_s + shifts_s[0] - theirs.begin_s - shifts_s[1])
-                    for one in at_sender
+                    abs(window.begin_s + shifts_s[0] - theirs.begin_s - shifts_s[1])
+                    for window in at_sender
                 ]
                 same = min(later_s, default=_SAME_S) < _SAME_S
                 yield way, at_sender.pop(later_s.index(min(later_s))) if same else None, theirs
@@ -101,19 +105,19 @@ def pairs_of(one: TracePlace, other: TracePlace, *, whole: bool = False) -> Iter
         )  # fmt: skip
 
 
-def _near(one: Connection, other: Connection) -> int:
+def _near(connection: Connection, other: Connection) -> int:
     """Return the way of the end that the first trace is nearer to.
 
     What passes nearer to a sender is answered after a longer time, whatever the clocks.
     """
     for way in (0, 1):
-        half, again = one.halves[way], other.halves[way ^ _turned(one, other)]
+        half, again = connection.halves[way], other.halves[way ^ _turned(connection, other)]
         for ours, theirs in ((half.handshake_s, again.handshake_s), (half.least_s, again.least_s)):
             if ours is not None and theirs is not None and ours != theirs:
                 return way if ours > theirs else 1 - way
     return 0
 
 
-def _turned(one: Connection, other: Connection) -> int:
+def _turned(connection: Connection, other: Connection) -> int:
     """Return whether the first end of one is the second of the other."""
-    return 0 if one.ends == other.ends else 1
+    return 0 if connection.ends == other.ends else 1

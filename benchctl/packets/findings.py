@@ -61,7 +61,7 @@ def connection_entry(number: int, connection: Connection) -> ConnectionFound:
     names = names_of(connection.ends)
     opener, reset_by = connection.opener, connection.reset_by
     duration_s = connection.last_s - connection.began_s
-    one, other = connection.halves
+    half, other = connection.halves
     one_way = connection.one_way
     return {
         "kind": "connection",
@@ -75,7 +75,7 @@ def connection_entry(number: int, connection: Connection) -> ConnectionFound:
         "one_way": one_way,
         "requests": connection.requests,
         "directions": (
-            _half_entry(names[0], one, duration_s, one_way=one_way),
+            _half_entry(names[0], half, duration_s, one_way=one_way),
             _half_entry(names[1], other, duration_s, one_way=one_way),
         ),
         "zero_windows": [_shut_entry(names, shut) for shut in connection.shuts],

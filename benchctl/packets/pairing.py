@@ -100,8 +100,8 @@ class Passages:
         for kind, value in options_of(options):
             if kind == 2 and len(value) == 2:
                 mss_bytes = int.from_bytes(value)
-                for one in (self.of[ends], self.of.setdefault(reverse(ends), Passed())):
-                    one.mss_bytes = min(one.mss_bytes or mss_bytes, mss_bytes)
+                for passed in (self.of[ends], self.of.setdefault(reverse(ends), Passed())):
+                    passed.mss_bytes = min(passed.mss_bytes or mss_bytes, mss_bytes)
 
 
 class Crossing(Struct):

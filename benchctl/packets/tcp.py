@@ -107,11 +107,11 @@ class Connection:
         """
         if time_s >= self._turn_s and self.timeline is not None:
             self._turn_s = self.timeline.turn(time_s)
-        one = self.halves[way]
-        other = one.peer
+        half = self.halves[way]
+        other = half.peer
         self.last_s = time_s
-        one.packets += 1
-        one.frame_bytes += wire
+        half.packets += 1
+        half.frame_bytes += wire
         if flags & _CONTROL:
             if flags & RST:
                 if self.reset_by is None:
@@ -121,8 +121,8 @@ class Connection:
                 self._fins |= 1 << way
             if flags & SYN:
                 self._open(way, flags, options, is_cut)
-        if one.base is None:
-            one.begin(time_s, seq, flags)
+        if half.base is None:
+            half.begin(time_s, seq, flags)
         if flags & ACK:
             if other.base is None and not flags & RST:
                 self._answers = True
@@ -140,55 +140,55 @@ class Connection:
         if flags & SYN:
             self._agree()
         if length > 1 or flags & BOUNDS:
-            one.send(time_s, seq, length, flags, ident, options)
-        elif one.is_probe(seq, length):
-            if one.seen is not None:
-                one.seen.probed(time_s, one.next - 1)
+            half.send(time_s, seq, length, flags, ident, options)
+        elif half.is_probe(seq, length):
+            if half.seen is not None:
+                half.seen.probed(time_s, half.next - 1)
             if (shut := self._shut[way]) is not None:
                 shut.probes += 1
             else:
-                one.keep_alives += 1
+                half.keep_alives += 1
         elif length:
             if (shut := self._shut[way]) is not None:
                 shut.probes += 1
-            one.send(time_s, seq, length, flags, ident, options)
+            half.send(time_s, seq, length, flags, ident, options)
 
     def _open(self, way: int, flags: int, options: bytes, is_cut: bool) -> None:
         """Take what an end announces. What may stand in options that were cut off is unknown."""
-        one = self.halves[way]
+        half = self.halves[way]
         if not is_cut:
-            one.announced_scale = one.scale is not None
-            one.sack_permitted = one.sack_permitted or False
-            one.timestamps = one.timestamps or False
+            half.announced_scale = half.scale is not None
+            half.sack_permitted = half.sack_permitted or False
+            half.timestamps = half.timestamps or False
         if self.opener is None:
             self.opener = 1 - way if flags & ACK else way
         for kind, value in options_of(options):
             if kind == 2 and len(value) == 2:
-                one.mss_bytes = int.from_bytes(value)
+                half.mss_bytes = int.from_bytes(value)
             elif kind == 3 and len(value) == 1:
-                one.scale = min(value[0], 14)  # RFC 7323, section 2.3
-                one.announced_scale = True
+                half.scale = min(value[0], 14)  # RFC 7323, section 2.3
+                half.announced_scale = True
             elif kind == 4:
-                one.sack_permitted = True
+                half.sack_permitted = True
             elif kind == 8:
-                one.timestamps = True
-        one.synchronized = True
+                half.timestamps = True
+        half.synchronized = True
         # The window of a SYN is never scaled (RFC 7323, section 2.2).
-        one.peer.shift = 0
+        half.peer.shift = 0
 
     def _agree(self) -> None:
         """Windows are scaled if both ends announced it (RFC 7323, section 2.2).
 
         Who answers a SYN announces it only if that did.
         """
-        for way, one in enumerate(self.halves):
-            other = one.peer
-            if False in (one.announced_scale, other.announced_scale):
-                one.shift = 0
-            elif one.announced_scale or self.opener == way:
-                one.shift = other.scale
+        for way, half in enumerate(self.halves):
+            other = half.peer
+            if False in (half.announced_scale, other.announced_scale):
+                half.shift = 0
+            elif half.announced_scale or self.opener == way:
+                half.shift = other.scale
             else:
-                one.shift = None
+                half.shift = None
 
     def _close(self, time_s: float, way: int, window: int, flags: int) -> None:
         """A window is zero, or was until now."""

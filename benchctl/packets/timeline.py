@@ -223,12 +223,12 @@ class _Span:
         )
 
 
-def _joined(one: _Row, other: _Row) -> _Row:
+def _joined(row: _Row, other: _Row) -> _Row:
     """Return the row of two intervals, of which the other follows the one."""
     return other._replace(
-        flight_bytes=max(one.flight_bytes, other.flight_bytes),
-        cwnd_bytes=_of_known(max, one.cwnd_bytes, other.cwnd_bytes),
-        window_bytes=_of_known(min, one.window_bytes, other.window_bytes),
+        flight_bytes=max(row.flight_bytes, other.flight_bytes),
+        cwnd_bytes=_of_known(max, row.cwnd_bytes, other.cwnd_bytes),
+        window_bytes=_of_known(min, row.window_bytes, other.window_bytes),
     )
 
 

@@ -112,7 +112,7 @@ class Binder:
         """
         ends = (name for flow in flows for name in (flow.plan.source, flow.plan.to))
         reaches = [self._elsewhere[name].reach for name in ends if name in self._elsewhere]
-        return DEADLINE_SLACK_S + max((one.patience_s for one in reaches if one), default=0.0)
+        return DEADLINE_SLACK_S + max((reach.patience_s for reach in reaches if reach), default=0.0)
 
     def sets(self, value: Value) -> Mapping[str, str] | None:
         """Return the parameter of each flow that a value sets; None if it sets anything else."""
@@ -178,11 +178,11 @@ class Binder:
 
         The plan of the flow has no parameters of the axes: a check of many points needs none.
         """
-        route = self._route(name, tuple([one for one in writes if one.routes]))
+        route = self._route(name, tuple([write for write in writes if write.routes]))
         flow, backend = route
         parameters = dict(flow.parameters)
-        for one in writes:
-            parameters.update(one.parameters.get(name, ()))
+        for write in writes:
+            parameters.update(write.parameters.get(name, ()))
         try:
             model = backend.parameters.model_validate(parameters)
         except ValidationError as error:
@@ -332,7 +332,7 @@ class Binder:
         return self._error(flow.name, key, what, hint, writes)
 
     def _refused(self, flow: str, writes: tuple[Writes, ...], reason: str) -> ProfileError:
-        route, backend = self._route(flow, tuple([one for one in writes if one.routes]))
+        route, backend = self._route(flow, tuple([write for write in writes if write.routes]))
         given = {*self._targets.written[flow], *route.parameters}
         for one in (self._targets.constants, *writes):
             given |= one.routes.get(flow, {}).keys() | one.parameters.get(flow, {}).keys()

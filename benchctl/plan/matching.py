@@ -144,14 +144,14 @@ class Matching:
 
     def ended(self, position: int, *, again: bool = False) -> None:
         """Free what a trial had; ``again`` opens it once more, at its place in the order."""
-        one = self.running.pop(position)
-        self._count(one, -1)
+        trial = self.running.pop(position)
+        self._count(trial, -1)
         if again:
             self._again.add(position)
             later = {key: other for key, other in self._open.items() if key > position}
             for key in later:
                 del self._open[key]
-            self._open |= {position: one, **later}
+            self._open |= {position: trial, **later}
 
     def start(self, is_ready: Callable[[OpenTrial], bool] = lambda _: True) -> OpenTrial | None:
         """Start the next trial that fits, of those that are ready; None if none is."""
@@ -162,57 +162,57 @@ class Matching:
         full = {host for host, count in self._hosts.items() if count >= per_host}
         kept: set[str] = set()
         near: OpenTrial | None = None
-        for one in self._open.values():
-            if not (one.hosts.isdisjoint(full) and self._fits(one)):
-                late = self._started - self._due[one.position] >= self._points
-                if late and kept.isdisjoint(one.hosts) and is_ready(one):
-                    full |= one.hosts
-                    kept |= one.hosts
-            elif is_ready(one):
-                if self._is_far(one):
-                    return self._start(one)
-                near = near or one
+        for trial in self._open.values():
+            if not (trial.hosts.isdisjoint(full) and self._fits(trial)):
+                late = self._started - self._due[trial.position] >= self._points
+                if late and kept.isdisjoint(trial.hosts) and is_ready(trial):
+                    full |= trial.hosts
+                    kept |= trial.hosts
+            elif is_ready(trial):
+                if self._is_far(trial):
+                    return self._start(trial)
+                near = near or trial
         # Nothing would ever bring it further away.
         return self._start(near) if near is not None and not self.running else None
 
-    def _fits(self, one: OpenTrial) -> bool:
+    def _fits(self, trial: OpenTrial) -> bool:
         """Return whether what a trial needs beside its hosts is left."""
         return (
-            not any(self._links[link] for link in one.links)
-            and all(self._crossing[site] < self._sites[site][0] for site in self._crosses(one))
-            and self._has_rate_left(one)
+            not any(self._links[link] for link in trial.links)
+            and all(self._crossing[site] < self._sites[site][0] for site in self._crosses(trial))
+            and self._has_rate_left(trial)
         )
 
-    def _has_rate_left(self, one: OpenTrial) -> bool:
+    def _has_rate_left(self, trial: OpenTrial) -> bool:
         most_bps = self._limits.most_rate_bps
-        return most_bps is None or self._rate_bps + one.rate_bps <= most_bps or not self.running
+        return most_bps is None or self._rate_bps + trial.rate_bps <= most_bps or not self.running
 
-    def _crosses(self, one: OpenTrial) -> Iterator[int]:
+    def _crosses(self, trial: OpenTrial) -> Iterator[int]:
         """Yield the sites whose uplink a trial uses: one of its ends is there, another is not."""
         for number, (_, hosts) in enumerate(self._sites):
-            if not one.hosts <= hosts and not one.hosts.isdisjoint(hosts):
+            if not trial.hosts <= hosts and not trial.hosts.isdisjoint(hosts):
                 yield number
 
-    def _is_far(self, one: OpenTrial) -> bool:
-        if one.position in self._again:
+    def _is_far(self, trial: OpenTrial) -> bool:
+        if trial.position in self._again:
             return True
-        last = self._last.get(one.point)
+        last = self._last.get(trial.point)
         return last is None or self._started - last > self._distance
 
-    def _start(self, one: OpenTrial) -> OpenTrial:
-        del self._open[one.position]
-        self.running[one.position] = one
-        self._count(one, 1)
-        self._last[one.point] = self._started
+    def _start(self, trial: OpenTrial) -> OpenTrial:
+        del self._open[trial.position]
+        self.running[trial.position] = trial
+        self._count(trial, 1)
+        self._last[trial.point] = self._started
         self._started += 1
-        return one
+        return trial
 
-    def _count(self, one: OpenTrial, step: int) -> None:
-        for host in one.hosts:
+    def _count(self, trial: OpenTrial, step: int) -> None:
+        for host in trial.hosts:
             self._hosts[host] += step
-        for link in one.links:
+        for link in trial.links:
             self._links[link] += step
-        for site in self._crosses(one):
+        for site in self._crosses(trial):
             self._crossing[site] += step
         # Infinities have no difference.
         self._rate_bps = math.fsum(other.rate_bps for other in self.running.values())
@@ -221,8 +221,8 @@ class Matching:
 def first_batch(limits: Parallel, network: Network, trials: Iterable[OpenTrial]) -> list[OpenTrial]:
     """Return the trials that run at once at the start of a run."""
     matching = Matching(limits, network, 1, spreads=False)
-    for one in trials:
-        matching.add(one)
+    for trial in trials:
+        matching.add(trial)
     return list(iter(matching.start, None))
 
 
@@ -238,11 +238,11 @@ def least_s(
     hosts: Counter[str] = Counter()
     uplinks: Counter[int] = Counter()
     whole_s = 0.0
-    for one, lasts_s in trials:
+    for trial, lasts_s in trials:
         whole_s += lasts_s
-        for host in one.hosts:
+        for host in trial.hosts:
             hosts[host] += lasts_s  # type: ignore[assignment]
-        for site in matching._crosses(one):
+        for site in matching._crosses(trial):
             uplinks[site] += lasts_s  # type: ignore[assignment]
     busy_s = max(hosts.values(), default=0.0) / limits.per_host
     crossing_s = [uplinks[number] / site.most for number, site in enumerate(limits.sites)]

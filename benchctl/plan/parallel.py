@@ -41,7 +41,7 @@ def side_by_side(plan: Plan, network: Network) -> Plan:
         raise plan.document.error(key, what, hint)
     order = list(range(len(trials)))
     if run.order is Order.INTERLEAVED:
-        order = coloured([one.hosts for one in open_trials], plan.seed)
+        order = coloured([trial.hosts for trial in open_trials], plan.seed)
         each = range(plan.repeats)
         whole = array("Q", (p * plan.repeats + r for r in each for p in order))
         plan = replace(plan, order=whole)

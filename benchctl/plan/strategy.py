@@ -63,10 +63,10 @@ class UntilKnown:
         until, trial = self._until, ended.trial
         own = self._points.setdefault(point_key(trial.point), _Repeats(trial))
         own.last, own.count = trial, own.count + 1
-        for one in ended.flows if trial.status is Status.OK else ():
-            for (direction, metric), figure in one.figures.items():
+        for flow in ended.flows if trial.status is Status.OK else ():
+            for (direction, metric), figure in flow.figures.items():
                 if metric == until.metric:
-                    own.values.setdefault((one.flow.name, direction), []).append(figure.value)
+                    own.values.setdefault((flow.flow.name, direction), []).append(figure.value)
         known = bool(own.values) and all(
             len(values) >= until.least and is_known_to(values, until.share, until.most)
             for values in own.values.values()
@@ -77,7 +77,9 @@ class UntilKnown:
         left = [own for own in self._points.values() if not own.settled]
         if not left:
             return None
-        own = min(left, key=lambda one: one.count)  # the first of them, in the profile's order
+        own = min(
+            left, key=lambda repeats: repeats.count
+        )  # the first of them, in the profile's order
         return _again(own.last, repeat=own.count + 1)
 
 
@@ -110,7 +112,7 @@ class Searching:
         left = [own for own in self._searches.values() if own.next_bps is not None]
         if not left:
             return None
-        own = min(left, key=lambda one: len(one.tries))
+        own = min(left, key=lambda tries: len(tries.tries))
         return with_rate(self._search, _again(own.last), own.next_bps or 0.0)
 
 

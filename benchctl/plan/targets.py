@@ -102,7 +102,9 @@ class Targets:
         lab: dict[str, Any] = {}
         chosen = None
         # "main.streams" is more specific than "streams", in whichever order the two are written.
-        for target, setting, key in sorted(assignments, key=lambda one: "." in one[0]):
+        for target, setting, key in sorted(
+            assignments, key=lambda assignment: "." in assignment[0]
+        ):
             if target == CHOICE:
                 chosen = self._choice(setting, key)
                 keys[target] = key
@@ -212,5 +214,5 @@ def accepts(backend: AnyBackend, field: str) -> bool:
 def point_text(writes: Iterable[Writes]) -> str:
     """Write the axis values of some assignments as people do: ``streams=4, window="1M"``."""
     return ", ".join(
-        f"{dotted((shown[0],))}={quoted(shown[1])}" for one in writes if (shown := one.shown)
+        f"{dotted((shown[0],))}={quoted(shown[1])}" for write in writes if (shown := write.shown)
     )

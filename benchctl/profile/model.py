@@ -146,7 +146,7 @@ class AxisTable(TomlTable):
         if self.mesh is not None and len(self.mesh) < 2:
             raise ValueError("a mesh needs at least two hosts")
         names = self.mesh or []
-        if twice := next((one for one in names if names.count(one) > 1), None):
+        if twice := next((name for name in names if names.count(name) > 1), None):
             raise ValueError(f"{quoted(twice)} is twice in its mesh")
         return self
 

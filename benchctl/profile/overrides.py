@@ -114,7 +114,11 @@ def _axis_values(written: str, value: Any, old: Any) -> Any:
     is_mesh = isinstance(old, dict) and isinstance(old.get("mesh"), list)
     if is_mesh:
         values = pairs([name for name in old["mesh"] if isinstance(name, str)])
-    labels = [(_table(one).get("label"), one) for one in values] if isinstance(values, list) else []
+    labels = (
+        [(_table(value).get("label"), value) for value in values]
+        if isinstance(values, list)
+        else []
+    )
     labelled = {as_text(label): one for label, one in labels if isinstance(label, Scalar)}
     value = [labelled.get(as_text(v), v) if isinstance(v, Scalar) else v for v in value]
     return {"values": value} if isinstance(old, dict) and not is_mesh else value

@@ -45,7 +45,7 @@ def json_schema(backends: Iterable[AnyBackend]) -> Schema:
         name: one for name, one in settable.items() if name != "backend"
     }
     _add_axes(schema, settable)
-    own = {metric.name: metric for one in backends for metric in one.capabilities.metrics}
+    own = {metric.name: metric for backend in backends for metric in backend.capabilities.metrics}
     metrics = {**own, **METRICS, **OF_TRIALS}
     statistics = {
         f"{name}.{aggregate}"

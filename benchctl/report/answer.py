@@ -51,7 +51,7 @@ def answer(report: Report, baseline: Report | None = None) -> list[str]:
         return [f"{_capitalized(without_figures(report))}.", *filter(None, [why])]
     said = [_measured(report), *_figures(report), *_limited(report), *_not_valid(report)]
     if report.outcomes:
-        answers = Counter(one.answer for one in report.outcomes)
+        answers = Counter(outcome.answer for outcome in report.outcomes)
         told = ", ".join(f"{answers[one]} {one}" for one in Answer if answers[one])
         said.append(f"Expectations: {told}.")
     if happened := tally(report):
@@ -62,14 +62,14 @@ def answer(report: Report, baseline: Report | None = None) -> list[str]:
 
 
 def _measured(report: Report) -> str:
-    statuses = Counter(one.trial.status for one in report.trials)
+    statuses = Counter(trial.trial.status for trial in report.trials)
     planned, ok = report.run.trials, statuses.pop(Status.OK, 0)
     parts = [f"{count} {status}" for status, count in statuses.items()]
     if (missing := planned - len(report.trials)) > 0:
         parts.append(f"{missing} not measured{yet(report.run)}")
     said = f"{ok} of {format_count(planned, 'trial')} measured"
     said += f", {', '.join(parts)}." if parts else "."
-    errors = Counter(one.trial.error for one in report.trials if one.trial.error)
+    errors = Counter(trial.trial.error for trial in report.trials if trial.trial.error)
     for why, count in errors.most_common(1):
         rest = "" if len(errors) == 1 else f" ({count} of {errors.total()})"
         said += f" What failed: {why}{rest}."
@@ -82,9 +82,9 @@ def _figures(report: Report) -> Iterator[str]:
     """Yield a sentence for each main metric."""
     run = report.run
     if run.settings.search is not None:
-        for one in report.found[:MOST_VALUES]:
-            at = _values(one.point.values())
-            yield f"Highest {run.settings.search.axis}{at}: {rate_text(run.settings.search, one)}."
+        for search in report.found[:MOST_VALUES]:
+            at, rate = _values(search.point.values()), rate_text(run.settings.search, search)
+            yield f"Highest {run.settings.search.axis}{at}: {rate}."
         return
     wanted = dict.fromkeys([*run.vocabulary.headlines.values(), *ASKED])
     found: dict[str, list[SummaryRow]] = {}
@@ -146,20 +146,20 @@ def _values(values: Iterable[object]) -> str:
 
 def _limited(report: Report) -> Iterator[str]:
     """Yield what limited the flows: each of a few, or how often which reason."""
-    known = [one for one in limits(report) if one.limit.by is not Limiter.UNKNOWN]
+    known = [limit for limit in limits(report) if limit.limit.by is not Limiter.UNKNOWN]
     if len(known) <= MOST_VALUES:
-        for one in known:
-            point = [str(one.point[axis]) for axis in report.run.varying if axis in one.point]
-            where = " ".join([*point, one.flow, one.direction])
-            yield f"Limit of {where}: {one.limit.by}; {reason(one.limit)}."
+        for limit in known:
+            point = [str(limit.point[axis]) for axis in report.run.varying if axis in limit.point]
+            where = " ".join([*point, limit.flow, limit.direction])
+            yield f"Limit of {where}: {limit.limit.by}; {reason(limit.limit)}."
         return
-    counts = Counter(one.limit.by for one in known)
+    counts = Counter(limit.limit.by for limit in known)
     told = ", ".join(f"{by} {count}" for by, count in counts.most_common())
     yield f"Limits of {len(known)} flows: {told}."
 
 
 def _not_valid(report: Report) -> Iterator[str]:
-    late = sum(not all(link["kept"] for link in one.trial.links) for one in report.trials)
+    late = sum(not all(link["kept"] for link in trial.trial.links) for trial in report.trials)
     if late:
         which = "1 trial is" if late == 1 else f"{late} trials are"
         yield f"{which} not valid, because the emulator of the lab did not keep up."
@@ -175,21 +175,21 @@ def _changed(report: Report, baseline: Report) -> list[str]:
     """Return the verdicts against the baseline, and the largest change that is certain."""
     (compared,) = compare_reports(baseline, report)
     shown = [
-        one for one in of_tables(compared, vocabulary_of([report.run, baseline.run]))
-        if one.a and one.b and one.valid
+        table for table in of_tables(compared, vocabulary_of([report.run, baseline.run]))
+        if table.a and table.b and table.valid
     ]  # fmt: skip
     name = baseline.run.name
     if not shown:
         return [f"No figure can be compared with the baseline {name}."]
-    counts = Counter(one.verdict for one in shown)
-    told = ", ".join(f"{counts[one]} {one}" for one in Verdict if counts[one])
+    counts = Counter(comparison.verdict for comparison in shown)
+    told = ", ".join(f"{counts[verdict]} {verdict}" for verdict in Verdict if counts[verdict])
     said = f"Against the baseline {name}: {told}"
-    certain = [one for one in shown if one.verdict.is_certain]
+    certain = [comparison for comparison in shown if comparison.verdict.is_certain]
     if certain:
-        most = max(certain, key=lambda one: abs(one.effect or 0.0))
+        most = max(certain, key=lambda comparison: abs(comparison.effect or 0.0))
         said += f"; most of all {figure_name(most)}, {_by(most)}"
     return [f"{said}."]
 
 
-def _by(one: Comparison) -> str:
-    return relative(one) or signed(one.metric, one.difference)
+def _by(comparison: Comparison) -> str:
+    return relative(comparison) or signed(comparison.metric, comparison.difference)

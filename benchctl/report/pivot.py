@@ -70,12 +70,12 @@ def pivot(report: Report, statistics: Sequence[str] = ()) -> Pivot:
     heads = [*varying, *["flow"] * flows, *[way] * directions, "n"]
     texts = len(heads) - 1
     extra = {
-        (name, one): {_key(row): row for row in report.rows_of(name, one)}
+        (name, statistic): {_key(row): row for row in report.rows_of(name, statistic)}
         for name in metrics
-        for one in statistics
+        for statistic in statistics
     }
     columns = {
-        name: [one for one in statistics if extra[name, one]] for name in metrics
+        name: [statistic for statistic in statistics if extra[name, statistic]] for name in metrics
     }  # fmt: skip
     for name, kinds in metrics.items():
         heads += [without_unit(name), *(f"{without_unit(name)}.{one}" for one in columns[name])]
@@ -104,8 +104,8 @@ def _key(row: SummaryRow) -> tuple[Any, ...]:
 def _shown(run: Run, groups: Sequence[_Group]) -> dict[str, list[str]]:
     """Return the metrics that are shown, in order, each with the values beside it."""
     vocabulary = run.vocabulary
-    named = [one.metric for one in run.settings.expect if one.metric]
-    named += [metric for one in run.settings.reported for metric in one.metrics]
+    named = [expectation.metric for expectation in run.settings.expect if expectation.metric]
+    named += [metric for reported in run.settings.reported for metric in reported.metrics]
     missed = any(_missed(figure) for group in groups for figure in group.values())
     headlines = vocabulary.headlines.values()
     shown = {}
@@ -129,9 +129,9 @@ def with_interval(row: SummaryRow) -> str:
     return format_mean(row.metric, row.spread.mean, row.spread.half)
 
 
-def figure_name(one: SummaryRow | Comparison) -> str:
+def figure_name(row: SummaryRow | Comparison) -> str:
     """Name a figure: ``throughput of main at streams=4``."""
-    return f"{title_of(one.metric)}{f' of {one.flow}' if one.flow else ''}{at_point(one.point)}"
+    return f"{title_of(row.metric)}{f' of {row.flow}' if row.flow else ''}{at_point(row.point)}"
 
 
 def align(heads: Sequence[str], rows: Iterable[Sequence[str]], numeric: Sequence[bool] = ()) -> str:

@@ -110,7 +110,11 @@ def read_baseline(reader: Reader, run: Run) -> Iterator[TrialReport]:
 
     Raises StoreError.
     """
-    bounds = [bound for one in run.settings.expect for bound in (one.least, one.most)]
+    bounds = [
+        bound
+        for expectation in run.settings.expect
+        for bound in (expectation.least, expectation.most)
+    ]
     if any(bound is not None and bound.of == BASELINE for bound in bounds):
         run_id = reader.baselines().get(run.profile, run.id)
         if run_id != run.id:
@@ -120,7 +124,7 @@ def read_baseline(reader: Reader, run: Run) -> Iterator[TrialReport]:
 def read_ended(reader: Reader, run: Run, number: int | None = None) -> Iterator[TrialReport]:
     """Yield the trials of a run that have ended, or only one of them. Raises StoreError."""
     # Only what is expected of events needs to know whether a flow can have shown any.
-    most = LEAST_SERIES if any(one.events for one in run.settings.expect) else 0
+    most = LEAST_SERIES if any(expectation.events for expectation in run.settings.expect) else 0
     for trial in _trials(reader, run, number):
         if trial.status.has_ended:
             flows = [
@@ -141,14 +145,14 @@ def report_of(
     """Return the report of a run with some finished trials, and with those of its baseline."""
     trials = list(ended)
     flows = {
-        (point_key(trial.trial.point), one.flow.name): one.flow
+        (point_key(trial.trial.point), flow.flow.name): flow.flow
         for trial in trials
-        for one in trial.flows
+        for flow in trial.flows
     }
     invalid = {
-        point_key(one.trial.point)
-        for one in trials
-        if not all(link["kept"] for link in one.trial.links)
+        point_key(trial.trial.point)
+        for trial in trials
+        if not all(link["kept"] for link in trial.trial.links)
     }
     measured = _measured(trials)
     rows = [
@@ -165,7 +169,7 @@ def report_of(
         from benchctl.analysis.search.found import found_in, found_rates
 
         found = found_in(run.settings.search, trials)
-        found.sort(key=lambda one: place_of(run, one.point))
+        found.sort(key=lambda search: place_of(run, search.point))
         rows += [
             replace(row, beside={**row.beside, **_beside(run, row, None)})
             for row in found_rates(found)
@@ -174,7 +178,9 @@ def report_of(
     if run.settings.expect:
         from benchctl.analysis.runs.outcomes import outcomes_of
 
-        before = _measured(one for one in baseline if all(link["kept"] for link in one.trial.links))
+        before = _measured(
+            trial for trial in baseline if all(link["kept"] for link in trial.trial.links)
+        )
         outcomes = outcomes_of(
             run.settings.expect, measured, rows, before, ended=run.status.has_ended
         )
@@ -184,9 +190,9 @@ def report_of(
 
 def _measured(trials: Iterable[TrialReport]) -> list[Measured]:
     return [
-        one
+        measured
         for trial in trials
-        for one in measured_in(
+        for measured in measured_in(
             trial.trial.point,
             {
                 "fairness_jain": trial.trial.fairness_jain,

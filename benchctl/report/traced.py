@@ -53,8 +53,8 @@ def traces_of(trials: Iterable[TrialReport]) -> Iterator[tuple[RecordedFlow, Rec
         sizes = _sizes(packets.findings, flow.source if not packets.host else "")
         return packets.host not in ("", sender), -max(sizes.values(), default=0)
 
-    for one in trials:
-        flows = [report.flow for report in one.flows]
+    for trial in trials:
+        flows = [report.flow for report in trial.flows]
         traces = [(flow, packets) for flow in flows for packets in flow.captures]
         yield from sorted(traces, key=rank)
 
@@ -72,13 +72,13 @@ def chosen_of(
     for flow, packets in traces:
         early = {"flow": flow.name, "host": packets.host}
         if all(value in only[key] for key, value in early.items() if key in only):
-            for one in _ways(store, flow, packets):
-                values = tuple(one.value(key) for key in by)
-                if all(one.value(key) in texts for key, texts in only.items()) and (
+            for way in _ways(store, flow, packets):
+                values = tuple(way.value(key) for key in by)
+                if all(way.value(key) in texts for key, texts in only.items()) and (
                     every or values not in seen
                 ):
                     seen.add(values)
-                    yield one
+                    yield way
                     if not (by or every):
                         return
 

@@ -53,7 +53,7 @@ class Status(StrEnum):
 def overall(statuses: Collection[Status]) -> Status:
     """Return the status of a trial by those of its flows: the worst of them counts."""
     # After a failure, the others were cut short because of it.
-    return next((one for one in _WORST if one in statuses), Status.OK)
+    return next((status for status in _WORST if status in statuses), Status.OK)
 
 
 UNFINISHED = (Status.PLANNED, Status.RUNNING)

@@ -109,7 +109,10 @@ class Book:
             except FileNotFoundError:
                 return {}
             found = msgspec.json.decode(text, type=list[Schedule])
-        return {one.name: one for one in sorted(found, key=lambda one: one.name)}
+        return {
+            schedule.name: schedule
+            for schedule in sorted(found, key=lambda schedule: schedule.name)
+        }
 
     def find(self, name: str) -> Schedule:
         """Return a schedule. Raises UsageError if there is none of this name."""
@@ -213,9 +216,9 @@ def handled_until(schedule: Schedule, entries: Sequence[LogEntry]) -> float:
     """Return the last due time of a schedule that something became of, or when it was added."""
     times = [
         time
-        for one in entries
-        if one.schedule == schedule.name
-        for time in (one.due_time, one.until_time)
+        for entry in entries
+        if entry.schedule == schedule.name
+        for time in (entry.due_time, entry.until_time)
         if time is not None
     ]
     return max([schedule.rule.since_time, *times])

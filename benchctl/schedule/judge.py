@@ -41,8 +41,8 @@ def read_news(reader: Reader, runs: Sequence[Run], entries: Iterable[LogEntry]) 
     """
     reports = [read_report(reader, run) for run in runs[-MOST_RUNS:]]
     told = [*entries]
-    tables = [of_tables(one.summary, one.run.vocabulary) for one in reports]
-    news = news_of_levels([one.run for one in reports], tables, told)
+    tables = [of_tables(report.summary, report.run.vocabulary) for report in reports]
+    news = news_of_levels([report.run for report in reports], tables, told)
     return [*news, *news_of_failures(reports[-1], told)]
 
 
@@ -138,10 +138,10 @@ def _figure(trend: Trend, change: ChangePoint, runs: Sequence[Run]) -> dict[str,
 
 def _in_words(figures: Sequence[Mapping[str, Any]]) -> str:
     parts = []
-    for one in figures[:MOST_NAMED]:
-        share = "" if one["relative"] is None else f" ({signed_ratio(one['relative'])})"
-        before, after = (format_value(one["metric"], one[end]) for end in ("before", "after"))
-        parts.append(f"{one['name']} {one['verdict']}: {before} -> {after}{share}")
+    for figure in figures[:MOST_NAMED]:
+        share = "" if figure["relative"] is None else f" ({signed_ratio(figure['relative'])})"
+        before, after = (format_value(figure["metric"], figure[end]) for end in ("before", "after"))
+        parts.append(f"{figure['name']} {figure['verdict']}: {before} -> {after}{share}")
     if (more := len(figures) - MOST_NAMED) > 0:
         parts.append(f"{format_count(more, 'more figure')}")
     return "; ".join(parts)
@@ -149,7 +149,7 @@ def _in_words(figures: Sequence[Mapping[str, Any]]) -> str:
 
 def news_of_failures(report: Report, entries: Iterable[LogEntry]) -> Iterator[LogEntry]:
     """Yield an entry if others fail than before, of trials and expectations, or none any longer."""
-    said = [one for one in entries if one.what in (What.FAILING, What.RECOVERED)]
+    said = [entry for entry in entries if entry.what in (What.FAILING, What.RECOVERED)]
     before = said[-1] if said else None
     reasons: dict[str, int] = {}
     for trial in report.trials:
@@ -159,9 +159,9 @@ def news_of_failures(report: Report, entries: Iterable[LogEntry]) -> Iterator[Lo
             reasons[why] = reasons.get(why, 0) + 1
     if report.run.error:
         reasons.setdefault(report.run.error, 0)
-    for one in report.outcomes:
-        if one.fails(strict=False):
-            reasons.setdefault(f"not met: {one.text}", 0)
+    for outcome in report.outcomes:
+        if outcome.fails(strict=False):
+            reasons.setdefault(f"not met: {outcome.text}", 0)
     text = "; ".join(
         f"{why} ({format_count(count, 'trial')})" if count else why
         for why, count in sorted(reasons.items())

@@ -102,7 +102,7 @@ class Scheduler:
         self._apart_s = apart_s
 
     def _own(self, schedule: Schedule) -> list[LogEntry]:
-        return [one for one in self._entries if one.schedule == schedule.name]
+        return [entry for entry in self._entries if entry.schedule == schedule.name]
 
     def _due(self, schedule: Schedule, now: float) -> float | None:
         """Return the due time for which a run is to start now; what is left out is written down."""
@@ -112,7 +112,7 @@ class Scheduler:
         if missed:
             self._leave_out(schedule, What.MISSED, missed, "the machine slept, or no scheduler ran")
             due = due[len(missed) :]
-        last = next((one for one in reversed(own) if one.what is What.RUN), None)
+        last = next((entry for entry in reversed(own) if entry.what is What.RUN), None)
         busy_until = last.time if last is not None and schedule.overlap is Overlap.SKIP else 0.0
         kept = [at for at in due if at >= busy_until][-1:]
         if skipped := [at for at in due if at not in kept]:
@@ -185,7 +185,9 @@ class Scheduler:
 
     def _runs(self, reader: Reader, schedule: Schedule) -> list[tuple[float, int]]:
         return sorted(
-            (one.created_time, one.id) for one in reader.outlines() if schedule.tag in one.tags
+            (outline.created_time, outline.id)
+            for outline in reader.outlines()
+            if schedule.tag in outline.tags
         )
 
     def _newest(self, schedule: Schedule) -> Run | None:
@@ -200,7 +202,7 @@ class Scheduler:
         own = self._own(schedule)
         if run is None:
             reasons = (told.text or f"benchctl run ended with code {told.code}",)
-            said = [one for one in own if one.what in (What.FAILING, What.RECOVERED)]
+            said = [entry for entry in own if entry.what in (What.FAILING, What.RECOVERED)]
             news = [LogEntry(What.FAILING, text=reasons[0], reasons=reasons)]
             if said and said[-1].reasons == reasons:
                 news = []
@@ -209,7 +211,7 @@ class Scheduler:
         else:
             with closing(Reader(self._book.store)) as reader:
                 ids = [run_id for _, run_id in self._runs(reader, schedule)][-MOST_RUNS:]
-                runs = [one for one in map(reader.run, ids) if one.status.has_ended]
+                runs = [run for run in map(reader.run, ids) if run.status.has_ended]
                 news = read_news(reader, runs, own)
         for entry in news:
             self._notify(schedule, self._write(schedule, entry))
@@ -275,13 +277,13 @@ class Scheduler:
         oldest = self._clock.time() - schedule.keep_s
         with closing(Reader(self._book.store)) as reader:
             old = [
-                one
-                for one in reader.outlines()
-                if schedule.tag in one.tags
-                and BASELINE not in one.tags
-                and one.created_time < oldest
-                and one.status.has_ended
+                outline
+                for outline in reader.outlines()
+                if schedule.tag in outline.tags
+                and BASELINE not in outline.tags
+                and outline.created_time < oldest
+                and outline.status.has_ended
             ]
-        for one in old:
-            if is_kept(one.id):
-                trash_run(self._book.store, one.id, self._clock.time())
+        for outline in old:
+            if is_kept(outline.id):
+                trash_run(self._book.store, outline.id, self._clock.time())

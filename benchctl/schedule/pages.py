@@ -19,18 +19,18 @@ SHOWN = (What.CHANGE, What.FAILING, What.RECOVERED, What.MISSED, What.SKIPPED, W
 def told_of(entries: Iterable[LogEntry], names: Iterable[str]) -> Iterator[Told]:
     """Yield what a log says of some schedules, by their names, with all changes."""
     known = {*names}
-    for one in entries:
-        if one.what in SHOWN and one.schedule in known:
-            text = f"{one.schedule}, {one.what}: {entry_text(one)}"
-            yield Told(one.time, one.run, text, [*_changes(one.figures)])
+    for entry in entries:
+        if entry.what in SHOWN and entry.schedule in known:
+            text = f"{entry.schedule}, {entry.what}: {entry_text(entry)}"
+            yield Told(entry.time, entry.run, text, [*_changes(entry.figures)])
 
 
 def _changes(figures: Iterable[Mapping[str, Any]]) -> Iterator[ToldChange]:
-    for one in figures:
+    for figure in figures:
         # A figure as another version wrote it is none of ours.
         with suppress(KeyError, ValueError, TypeError, AttributeError):
             yield ToldChange(
-                one["metric"], one["flow"], one["direction"], point_text(one["point"]),
-                datetime.fromisoformat(one["since"]).timestamp(), one["since_run"],
-                float(one["before"]), float(one["after"]), str(one["verdict"]),
+                figure["metric"], figure["flow"], figure["direction"], point_text(figure["point"]),
+                datetime.fromisoformat(figure["since"]).timestamp(), figure["since_run"],
+                float(figure["before"]), float(figure["after"]), str(figure["verdict"]),
             )  # fmt: skip

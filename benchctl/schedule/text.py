@@ -45,17 +45,17 @@ def schedule_rows(
 ) -> list[tuple[str, ...]]:
     """Return a row for each schedule: `HEADS`."""
     rows: list[tuple[str, ...]] = []
-    for one in schedules:
-        rule = one.rule
+    for schedule in schedules:
+        rule = schedule.rule
         when = _every(rule.every_s)
         if rule.at_s is not None:
             when += f" at {rule.at_s // 3600:02.0f}:{rule.at_s % 3600 // 60:02.0f}"
             when += f" {rule.zone}" if rule.zone else ""
-        own = [entry for entry in entries if entry.schedule == one.name]
+        own = [entry for entry in entries if entry.schedule == schedule.name]
         last = next((entry for entry in reversed(own) if entry.what is What.RUN), None)
         said = NOTHING if last is None else f"{format_time(last.time)} {entry_text(last)}"
         following = format_time(next(rule.due_after(now)))
-        rows.append((one.name, one.profile, when, following, said))
+        rows.append((schedule.name, schedule.profile, when, following, said))
     return rows
 
 
@@ -73,6 +73,8 @@ HEADS = ("name", "profile", "every", "next", "last")
 def due_lines(schedules: Iterable[Schedule], now: float, count: int) -> list[str]:
     """Return the next due times of all schedules together."""
     due = sorted(
-        (at, one.name) for one in schedules for at in islice(one.rule.due_after(now), count)
+        (at, schedule.name)
+        for schedule in schedules
+        for at in islice(schedule.rule.due_after(now), count)
     )
     return [f"{format_time(at)}  {name}" for at, name in due[:count]]

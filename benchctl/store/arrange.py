@@ -41,7 +41,10 @@ def arrange(
         connection.execute("UPDATE trial SET position = -1 - position WHERE run_id = ?", (run_id,))
         connection.executemany(
             "UPDATE trial SET position = ?, repeat = ?, point = ? WHERE id = ?",
-            [(one.position, one.repeat, to_json(one.point), one.trial_id) for one in places],
+            [
+                (place.position, place.repeat, to_json(place.point), place.trial_id)
+                for place in places
+            ],
         )
         failed = connection.execute(
             "SELECT count(*) FROM trial WHERE run_id = ? AND status != ?", (run_id, Status.OK)

@@ -271,8 +271,8 @@ class Bulk:
             if flow is None:
                 why = why or "not measured"
                 found += (
-                    (point, at, why, None, one.name, one.source, one.to, False)
-                    for one in self._json(plan, tuple[PlannedFlow, ...])
+                    (point, at, why, None, flow.name, flow.source, flow.to, False)
+                    for flow in self._json(plan, tuple[PlannedFlow, ...])
                 )
             elif kept_not:
                 why = why or "the lab did not keep its promises"
@@ -321,7 +321,9 @@ class Bulk:
                 ).fetchall())
                 for flow in flows
             ]  # fmt: skip
-        delays = {one.name: one.delay_s for one in self._json(planned[0], tuple[PlannedFlow, ...])}
+        delays = {
+            flow.name: flow.delay_s for flow in self._json(planned[0], tuple[PlannedFlow, ...])
+        }
         found: dict[int, SeriesSource] = {}
         for flow, series in told:
             asked = self._json(flow["requested"], dict[str, Any]).get("streams")

@@ -224,13 +224,13 @@ def restore(record: bytes, pieces: Iterable[SeriesPiece], path: Path) -> None:
         if len(connection.execute("SELECT id FROM run").fetchall()) != 1:
             raise damaged(path, "a record has one run")
         ends: dict[int, int] = {}
-        for one in pieces:
-            ids = [*accumulate(one.steps, initial=ends.get(one.series, 0))][1:]
-            ends[one.series] = ids[-1] if ids else 0
+        for piece in pieces:
+            ids = [*accumulate(piece.steps, initial=ends.get(piece.series, 0))][1:]
+            ends[piece.series] = ids[-1] if ids else 0
             try:
-                connection.executemany(_INSERT, zip(*_columns(one, ids), strict=True))
+                connection.executemany(_INSERT, zip(*_columns(piece, ids), strict=True))
             except (ValueError, sqlite3.IntegrityError) as error:
-                raise damaged(path, f"samples of series {one.series}") from error
+                raise damaged(path, f"samples of series {piece.series}") from error
 
 
 _INSERT = (
@@ -239,16 +239,16 @@ _INSERT = (
 )
 
 
-def _columns(one: SeriesPiece, ids: list[int]) -> Iterator[Iterable[object]]:
-    count, width = len(ids), len(one.metrics)
+def _columns(piece: SeriesPiece, ids: list[int]) -> Iterator[Iterable[object]]:
+    count, width = len(ids), len(piece.metrics)
     values = array("d", bytes(8 * count * width))
     for place in range(width):
-        values[place::width] = one.values[place * count : (place + 1) * count]
+        values[place::width] = piece.values[place * count : (place + 1) * count]
     packed = _native(values.tobytes())
     yield ids
-    yield [one.series] * count
-    yield from (one.starts_s, one.ends_s, one.arrived_s)
-    yield map(int, one.omitted) if one.omitted else [0] * count
+    yield [piece.series] * count
+    yield from (piece.starts_s, piece.ends_s, piece.arrived_s)
+    yield map(int, piece.omitted) if piece.omitted else [0] * count
     yield [packed[at : at + 8 * width] for at in range(0, 8 * width * count, 8 * width)]
 
 

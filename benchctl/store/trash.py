@@ -35,9 +35,9 @@ def trash_run(store: Path, run_id: int, now: float) -> None:
     It is deleted when its copy is whole. Raises UsageError while it is measured, StoreError if the
     trash or the store cannot be written: the run is where it was.
     """
-    for one in deleted_runs(store):
-        if now - one.deleted_time > KEPT_S:
-            _remove(store, one.name)
+    for run in deleted_runs(store):
+        if now - run.deleted_time > KEPT_S:
+            _remove(store, run.name)
     name = _name_of(store, run_id)
     folder, part = _folder(store, name), _folder(store, name + _UNFINISHED)
     try:
@@ -68,7 +68,7 @@ def deleted_runs(store: Path) -> list[DeletedRun]:
         for file in _folder(store, "").glob(f"*/{_RUN}")
         if file.parent.suffix != _UNFINISHED
     ]
-    return sorted(found, key=lambda one: one.deleted_time, reverse=True)
+    return sorted(found, key=lambda run: run.deleted_time, reverse=True)
 
 
 def undelete_run(store: Path, text: str) -> str:
@@ -77,7 +77,7 @@ def undelete_run(store: Path, text: str) -> str:
     Raises UsageError if the trash has no such run, StoreError if either store fails: then the run
     stays in the trash.
     """
-    names = [one.name for one in deleted_runs(store)]
+    names = [run.name for run in deleted_runs(store)]
     name = unique(text, names, "deleted run", "benchctl runs undelete lists those there are")
     folder = _folder(store, name)
     with closing(connect(folder / _RUN)) as connection, store_errors(folder / _RUN):

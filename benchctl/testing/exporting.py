@@ -33,7 +33,8 @@ def judge_declared(exporter: Exporter) -> Iterator[Fault | str]:
         if not _ENDING.fullmatch(ending):
             what = f"one of its endings is {ending!r}"
             yield Fault(what, 'write it in lower case and without the dot: "toy.gz"')
-    yield f"{exporter.name}: {', '.join(f'.{one}' for one in exporter.endings) or 'no endings'}"
+    endings = ", ".join(f".{ending}" for ending in exporter.endings)
+    yield f"{exporter.name}: {endings or 'no endings'}"
 
 
 def said_in_a_line(about: str) -> Iterator[Fault]:
@@ -92,7 +93,7 @@ def judge_streams(exporter: Exporter) -> Iterator[Fault | str]:
     if exporter.single_trial:
         yield "a file holds one trial, and may be made in memory"
         return
-    run = max(sample_runs(single_trial=False), key=lambda one: len(one.rows))
+    run = max(sample_runs(single_trial=False), key=lambda run: len(run.rows))
     few, many = (
         peak_bytes(partial(_write_out, exporter, replace(run, count=n))) for n in (_FEW, _MANY)
     )

@@ -72,7 +72,7 @@ async def _record(job: Job) -> list[Transcript]:
     async with LocalSpawner() as spawner:
         session = Session(spawner, job.limit_s)
         told = await (_command(session, job) if job.argv else _flow(session, job))
-    return [replace(one, backend=job.name, parameters=job.parameters) for one in told]
+    return [replace(transcript, backend=job.name, parameters=job.parameters) for transcript in told]
 
 
 async def _command(session: Session, job: Job) -> list[Transcript]:

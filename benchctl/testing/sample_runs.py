@@ -43,9 +43,9 @@ def sample_runs(*, single_trial: bool) -> list[SampleRun]:
     """Return the runs for a format, whose files may hold a single trial."""
     runs = [
         SampleRun(
-            one["name"], one["is_trial"], json.dumps(one["document"]), (*one["samples"],),
-            len(one["samples"]),
+            load["name"], load["is_trial"], json.dumps(load["document"]), (*load["samples"],),
+            len(load["samples"]),
         )
-        for one in json.loads(FILE.read_text(encoding="utf-8"))
+        for load in json.loads(FILE.read_text(encoding="utf-8"))
     ]  # fmt: skip
     return [run for run in runs if run.is_trial is single_trial]

@@ -194,7 +194,7 @@ class BenchApp(App[None]):
     @property
     def page(self) -> Page:
         """The screen below any small window."""
-        pages = (one for one in reversed(self.screen_stack) if isinstance(one, Page))
+        pages = (page for page in reversed(self.screen_stack) if isinstance(page, Page))
         return next(pages, self._first)
 
     def _unready(self) -> Page | None:

@@ -39,7 +39,11 @@ def all_bindings() -> dict[str, Binding]:
         Ask,
     ]
     bindings = [binding for owner in owners for binding in owner.BINDINGS]
-    return {one.id: one for one in bindings if isinstance(one, Binding) and one.id is not None}
+    return {
+        binding.id: binding
+        for binding in bindings
+        if isinstance(binding, Binding) and binding.id is not None
+    }
 
 
 def described() -> list[tuple[str, str]]:

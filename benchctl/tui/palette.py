@@ -64,7 +64,7 @@ class Finder(Provider):
     @property
     def _page(self) -> Page:
         """The page below any window."""
-        return next(one for one in reversed(self.app.screen_stack) if isinstance(one, Page))
+        return next(page for page in reversed(self.app.screen_stack) if isinstance(page, Page))
 
     async def startup(self) -> None:
         self._reading = self.app.run_worker(self._read, thread=True, group="palette")
@@ -107,7 +107,7 @@ class Finder(Provider):
         everywhere = [one for _, one in bound if _is_everywhere(one)]
         others = [one for _, one in bound if one not in own and one not in everywhere]
         seen = set[str]()
-        for one in (*sorted(own, key=lambda one: not one.show), *everywhere, *others):
+        for one in (*sorted(own, key=lambda binding: not binding.show), *everywhere, *others):
             if one.description not in seen:
                 seen.add(one.description)
                 what = "screen, key" if one.action.startswith("show(") else "key"
@@ -129,19 +129,19 @@ class Finder(Provider):
         page = self._page
         profiles = [
             Find(
-                f"{one.name}  {title_of_profile(one.path)}", "profile: shows its plan",
-                partial(page.want_plan, one.path),
+                f"{profile.name}  {title_of_profile(profile.path)}", "profile: shows its plan",
+                partial(page.want_plan, profile.path),
             )
-            for one in find_profiles(Path()) if one.path is not None
+            for profile in find_profiles(Path()) if profile.path is not None
         ]  # fmt: skip
         try:
             with closing(Reader(page.around.store)) as reader:
                 outlines = reader.outlines()
-                lately = reader.runs_of([one.id for one in outlines[:LATELY]])
+                lately = reader.runs_of([outline.id for outline in outlines[:LATELY]])
         except StoreError:  # the screen says so
             return Stored((), profiles)
         hosts = {run.id: hosts_of(run) for run in lately}
-        runs = [_found_run(one, page, hosts.get(one.id, ())) for one in outlines]
+        runs = [_found_run(outline, page, hosts.get(outline.id, ())) for outline in outlines]
         named = dict.fromkeys(host for some in hosts.values() for host in some)
         measure = [
             Find(host, "host: plans to measure to it", partial(page.want_plan, host))

@@ -31,7 +31,7 @@ ORDER = (
 
 def task_of(key_id: str) -> str:
     """Return what the key of a name is for."""
-    tasks = (task for task, names in _TASKS.items() if any(fnmatch(key_id, one) for one in names))
+    tasks = (task for task, names in _TASKS.items() if any(fnmatch(key_id, name) for name in names))
     return next(tasks, _SCREEN)
 
 

@@ -113,7 +113,7 @@ def _test(kinds: Sequence[str]) -> tuple[str, str]:
 
 
 def _file(run: _Entry, trial: _Entry, found: Sequence[_DataSet]) -> dict[str, Any]:
-    kinds = [one.kind for one in found]
+    kinds = [data_set.kind for data_set in found]
     test, suffix = _test(kinds)
     begin = min(points[0][0] for *_, points in found)
     end = max(end for *_, points in found for _, end, _ in points)
@@ -164,20 +164,20 @@ def _file(run: _Entry, trial: _Entry, found: Sequence[_DataSet]) -> dict[str, An
 
 
 def _at_steps(
-    one: _DataSet, begin: float, steps: Sequence[float], step_s: float
+    data_set: _DataSet, begin: float, steps: Sequence[float], step_s: float
 ) -> list[float | None]:
     """Return the values at equal steps: a rate of its interval, the mean of the pings in a step."""
-    if one.metric == "rtt_s":
+    if data_set.metric == "rtt_s":
         bins: dict[int, list[float]] = {}
-        for start, _, value in one.points:
+        for start, _, value in data_set.points:
             bins.setdefault(int((start - begin) / step_s), []).append(value)
         return [fmean(bins[n]) if n in bins else None for n in range(len(steps))]
-    starts = [start for start, _, _ in one.points]
+    starts = [start for start, _, _ in data_set.points]
     found: list[float | None] = []
     for step in steps:
         place = bisect_right(starts, begin + step + 1e-9) - 1
-        covers = place >= 0 and begin + step < one.points[place][1]
-        found.append(one.points[place][2] if covers else None)
+        covers = place >= 0 and begin + step < data_set.points[place][1]
+        found.append(data_set.points[place][2] if covers else None)
     return found
 
 

@@ -126,7 +126,7 @@ def _series(name: str, points: Any, metadata: Mapping[str, Any], version: int) -
 
 def _second_0(metadata: Mapping[str, Any], told: Sequence[_Series]) -> float:
     """Return the beginning of the test as Unix time. Raises ParserError."""
-    times = [float(point["t"]) for one in told for point in one.points if "t" in point]
+    times = [float(point["t"]) for series in told for point in series.points if "t" in point]
     if not times or not all(map(math.isfinite, times)):
         raise ParserError("it has no point, or one without a time")
     first = min(times)

@@ -329,13 +329,13 @@ _LAST_READ = ("tcp_rtt_s", "tcp_rttvar_s", "cwnd_bytes")
 
 
 def _together(all_delays: list[Delays]) -> Delays | None:
-    count = sum(one.count for one in all_delays)
+    count = sum(delay.count for delay in all_delays)
     if not count:
         return None
     return Delays(
-        sum(one.mean_s * one.count for one in all_delays) / count,
-        min(one.min_s for one in all_delays),
-        max(one.max_s for one in all_delays),
+        sum(delay.mean_s * delay.count for delay in all_delays) / count,
+        min(delay.min_s for delay in all_delays),
+        max(delay.max_s for delay in all_delays),
         count,
     )
 

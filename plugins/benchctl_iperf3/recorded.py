@@ -74,19 +74,19 @@ def recorded(data: bytes) -> Sequence[Recording] | None:
 
 def _reports(text: str) -> Iterator[_Report | str]:
     streamed: _Report | None = None
-    for one in documents(text):
-        if isinstance(one, str):
-            yield one
+    for document in documents(text):
+        if isinstance(document, str):
+            yield document
             continue
-        event = one.value.get("event")
+        event = document.value.get("event")
         if event is None:
-            yield _classic(one)
+            yield _classic(document)
         elif event == "start" or streamed is None:
             if streamed is not None:
                 yield streamed
             streamed = _Report(is_whole=False)
         if streamed is not None and event is not None:
-            _take(streamed, one.value)
+            _take(streamed, document.value)
     if streamed is not None:
         yield streamed
 
@@ -118,14 +118,14 @@ def _take(report: _Report, document: JsonObject) -> None:
 def _each_once(reports: Sequence[_Report]) -> list[_Report]:
     """Return reports without the copies of others; of two copies, the longer one."""
     found: dict[object, _Report] = {}
-    for position, one in enumerate(reports):
+    for position, report in enumerate(reports):
         # The cookie is random for each test; one that never connected has none.
-        key = string(one.start, "cookie") or position
+        key = string(report.start, "cookie") or position
         other = found.get(key)
         if other is not None:
-            longer = len(one.intervals) >= len(other.intervals) and one.is_whole
-            one, one.copies = (one if longer else other), other.copies + 1
-        found[key] = one
+            longer = len(report.intervals) >= len(other.intervals) and report.is_whole
+            report, report.copies = (report if longer else other), other.copies + 1
+        found[key] = report
     return [*found.values()]
 
 
@@ -182,7 +182,7 @@ def _events(parser: JsonStream, report: _Report) -> Iterator[Event]:
 def _direction(report: _Report, test: JsonObject) -> Direction:
     # Before 3.17 only the figures show that both directions were measured.
     both = test.get("bidir") or "sum_sent_bidir_reverse" in report.end
-    if both or any("sum_bidir_reverse" in one for one in report.intervals[:1]):
+    if both or any("sum_bidir_reverse" in interval for interval in report.intervals[:1]):
         return Direction.BOTH
     return Direction.RECEIVE if test.get("reverse") else Direction.SEND
 

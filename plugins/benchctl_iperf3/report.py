@@ -263,7 +263,7 @@ class ReportParser(LineParser):
                 amounts = (interval.metrics.get(name, 0.0) for name in _RATES.values())
                 self._bytes[self.direction(interval.sends)] += sum(amounts)
         wanted = (self.flow.params.bytes or 0.0) * self.all_bytes
-        return any(self._bytes[self.direction(one.sends)] >= wanted for one in intervals)
+        return any(self._bytes[self.direction(interval.sends)] >= wanted for interval in intervals)
 
     def effective(self) -> Iterable[Event]:
         """Return all known settings, if there are more than were reported before."""

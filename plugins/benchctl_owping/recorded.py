@@ -81,17 +81,25 @@ def _pairs(sessions: Sequence[_Session]) -> Iterator[Recording]:
     """Yield a measurement for each session, or for two of which one is the way back."""
     waiting = [*sessions]
     while waiting:
-        one = waiting.pop(0)
+        session = waiting.pop(0)
         back = waiting[0] if waiting else None
-        if back is not None and (back.source, back.target) == (one.target, one.source):
+        if back is not None and (back.source, back.target) == (session.target, session.source):
             waiting.pop(0)
-            events = [*one.events, *_of_direction(back.events, Direction.RECEIVE)]
+            events = [*session.events, *_of_direction(back.events, Direction.RECEIVE)]
             direction = Direction.BOTH
         else:
-            events, direction = [*one.events], Direction.SEND
+            events, direction = [*session.events], Direction.SEND
         if any(isinstance(event, Summary) and "owd_s" in event.metrics for event in events):
             events.append(Warn("owping's text has no mean delay: the median stands for it"))
-        yield Recording(events, direction, {}, one.source, one.target, one.port, one.started_time)
+        yield Recording(
+            events,
+            direction,
+            {},
+            session.source,
+            session.target,
+            session.port,
+            session.started_time,
+        )
 
 
 def _of_direction(events: Sequence[Event], direction: Direction) -> Iterator[Event]:

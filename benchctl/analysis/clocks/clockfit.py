@@ -140,11 +140,11 @@ def clock_steps(steps: Mapping[str, Sequence[DelayStep]]) -> list[Mapping[str, D
     """
     found: list[Mapping[str, DelayStep]] = []
     others = [*steps.get(RECEIVE, ())]
-    for one in steps.get(SEND, ()):
+    for step in steps.get(SEND, ()):
         for other in others:
-            near = abs(one.at_s - other.at_s) <= one.level_s + other.level_s
-            if near and abs(one.size_s + other.size_s) < abs(one.size_s - other.size_s) / 2:
-                found.append({SEND: one, RECEIVE: other})
+            near = abs(step.at_s - other.at_s) <= step.level_s + other.level_s
+            if near and abs(step.size_s + other.size_s) < abs(step.size_s - other.size_s) / 2:
+                found.append({SEND: step, RECEIVE: other})
                 others.remove(other)
                 break
     return found
@@ -156,11 +156,11 @@ def step_events(fold: FlowFold) -> list[FlowEvent]:
     of_clocks = [step for both in clock_steps(steps) for step in both.values()]
     return [
         FlowEvent(
-            way, "owd_s", Happening.CLOCK_STEP if one in of_clocks else Happening.DELAY_STEP,
-            one.at_s, None, one.before_s, one.after_s,
+            way, "owd_s", Happening.CLOCK_STEP if step in of_clocks else Happening.DELAY_STEP,
+            step.at_s, None, step.before_s, step.after_s,
         )
         for way, found in steps.items()
-        for one in found
+        for step in found
     ]  # fmt: skip
 
 

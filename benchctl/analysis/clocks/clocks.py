@@ -120,10 +120,10 @@ def clocks_of(
         offset = figures.get((SEND, "clock_offset_s"))
         offset_s = offset.value if offset else (least_s[SEND] - least_s[RECEIVE]) / 2
         both = [figures[way, "owd_s"] for way in (SEND, RECEIVE)]
-        usual_s = fmean(one.spread.get("median", one.value) for one in both)
+        usual_s = fmean(figure.spread.get("median", figure.value) for figure in both)
         removed = [figures.get((way, "owd_offset_removed_s")) for way in (SEND, RECEIVE)]
         if removed[0] and removed[1]:
-            way_s = fmean(one.spread["min"] for one in removed if one)
+            way_s = fmean(figure.spread["min"] for figure in removed if figure)
     drifts = [
         sign * figure.value
         for way, sign in ((SEND, 1), (RECEIVE, -1))
@@ -176,10 +176,12 @@ def clocks_over(points: Sequence[ClockPoint]) -> ClocksOverRun | None:
     other moments, between which the clocks move.
     """
     told = [
-        (point.time, point.packets, one.offset_s, one.usual_s, one)
+        (point.time, point.packets, clocks.offset_s, clocks.usual_s, clocks)
         for point in sorted(points, key=lambda point: point.time)
-        for one in (point.clocks,)
-        if one.offset_s is not None and one.usual_s is not None and point.packets >= LEAST_PACKETS
+        for clocks in (point.clocks,)
+        if clocks.offset_s is not None
+        and clocks.usual_s is not None
+        and point.packets >= LEAST_PACKETS
     ]
     if len(told) < LEAST_POINTS:
         return None

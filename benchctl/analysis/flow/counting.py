@@ -71,16 +71,18 @@ def drops(counted: HostCounters, host: str, flows: Sequence[FlowReport]) -> dict
     """
     found = {}
     for drop in DROPS:
-        own = [one for one in flows if host in _hosts_of(one.flow, drop)]
+        own = [flow for flow in flows if host in _hosts_of(flow.flow, drop)]
         count = counted.counts.get(drop.counter, 0) if own else 0
         if drop.counter == "udp_receive_buffer_errors" and count:
             count = min(count, round(_lost_towards(host, own, count)))
         found[drop.words] = count
-    for name, one in counted.interfaces.items():
+    for name, interface in counted.interfaces.items():
         stray = STRAY_PER_S * counted.lasted_s
-        found[f"packets received by {name}"] = one.rx_dropped if one.rx_dropped > stray else 0
-        found[f"packets to be sent by {name}"] = one.tx_dropped
-        found[f"packets with errors at {name}"] = one.rx_errors + one.tx_errors
+        found[f"packets received by {name}"] = (
+            interface.rx_dropped if interface.rx_dropped > stray else 0
+        )
+        found[f"packets to be sent by {name}"] = interface.tx_dropped
+        found[f"packets with errors at {name}"] = interface.rx_errors + interface.tx_errors
     return {words: count for words, count in found.items() if count}
 
 
@@ -109,9 +111,9 @@ def _lost_towards(host: str, flows: Sequence[FlowReport], otherwise: int) -> flo
     """Return how many datagrams flows lost on their way to a host; unknown is ``otherwise``."""
     lost = [
         figure.value
-        for one in flows
-        for (direction, metric), figure in one.figures.items()
-        if metric == "packets_lost" and host in [to for _, to in _ends_of(one.flow, direction)]
+        for flow in flows
+        for (direction, metric), figure in flow.figures.items()
+        if metric == "packets_lost" and host in [to for _, to in _ends_of(flow.flow, direction)]
     ]
     return math.fsum(lost) if lost else otherwise
 

@@ -170,7 +170,7 @@ class FlowFold:
     def lasted_s(self) -> float | None:
         """How long it carried data, the omitted part apart; None without samples of a rate."""
         windows = (self.window_s(name) for name in of_aspect(Aspect.RATE))
-        window = next((one for one in windows if one is not None), None)
+        window = next((window for window in windows if window is not None), None)
         return None if window is None else window[1] - window[0]
 
     def longest_s(self, name: str) -> float:

@@ -83,8 +83,8 @@ def _unaccounted(figures: Figures) -> dict[tuple[str, str], Figure]:
     found = {}
     for direction in dict.fromkeys(direction for direction, _ in figures):
         own = [figures.get((direction, name)) for name in PACKETS[:3]]
-        if all(one is not None and one.counts for one in own):
-            sent, received, lost = (one.value for one in own if one is not None)
+        if all(figure is not None and figure.counts for figure in own):
+            sent, received, lost = (figure.value for figure in own if figure is not None)
             if sent > received + lost:
                 missing = Figure(sent - received - lost, "samples")
                 found[direction, "packets_unaccounted"] = missing

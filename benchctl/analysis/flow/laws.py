@@ -161,29 +161,29 @@ class Law(Struct, frozen=True):
     breaks: Callable[[Ledger], Iterator[Break]]
 
 
-def _counts(one: Ledger) -> Iterator[Break]:
-    counts = one.values("packets_sent", "packets_received")
+def _counts(ledger: Ledger) -> Iterator[Break]:
+    counts = ledger.values("packets_sent", "packets_received")
     if counts is None:
         return
     sent, received = counts
-    lost = one.figures["packets_lost"].value if "packets_lost" in one.figures else 0.0
-    if received + max(0.0, lost) > sent + one.stray_packets:
+    lost = ledger.figures["packets_lost"].value if "packets_lost" in ledger.figures else 0.0
+    if received + max(0.0, lost) > sent + ledger.stray_packets:
         also = f" and lost {lost:,.0f}" if lost > 0 and received <= sent else ""
         yield PACKETS, f"received {received:,.0f}{also} of {sent:,.0f} sent"
 
 
-def _losses(one: Ledger) -> Iterator[Break]:
-    for (lost,) in filter(None, (one.values("packets_lost"),)):
+def _losses(ledger: Ledger) -> Iterator[Break]:
+    for (lost,) in filter(None, (ledger.values("packets_lost"),)):
         if lost < 0:
             yield ("packets_lost",), f"lost {lost:,.0f}"
-    for (ratio,) in filter(None, (one.values("loss_ratio"),)):
+    for (ratio,) in filter(None, (ledger.values("loss_ratio"),)):
         if not -FLOATS <= ratio <= 1 + FLOATS:
             yield ("loss_ratio",), f"lost {ratio:.1%}"
 
 
-def _sender(one: Ledger) -> Iterator[Break]:
-    rates = one.values("throughput_bps", "sent_bps")
-    most = one.most_bps(rates[1], one.terms.omit_s) if rates else None
+def _sender(ledger: Ledger) -> Iterator[Break]:
+    rates = ledger.values("throughput_bps", "sent_bps")
+    most = ledger.most_bps(rates[1], ledger.terms.omit_s) if rates else None
     if rates and most is not None and rates[0] > most:
         yield (
             ("throughput_bps",),
@@ -191,16 +191,16 @@ def _sender(one: Ledger) -> Iterator[Break]:
         )
 
 
-def _link(one: Ledger) -> Iterator[Break]:
-    rate, link_bps = one.values("throughput_bps"), one.bounds.link_bps
-    most = one.most_bps(link_bps) if rate else None
+def _link(ledger: Ledger) -> Iterator[Break]:
+    rate, link_bps = ledger.values("throughput_bps"), ledger.bounds.link_bps
+    most = ledger.most_bps(link_bps) if rate else None
     if rate and most is not None and rate[0] > most:
         words = f"{format_rate(rate[0])} over a link of {format_rate(link_bps)}"
         yield ("throughput_bps",), words
 
 
-def _host(one: Ledger) -> Iterator[Break]:
-    received, passed = one.values("bytes_received"), one.bounds.host_bytes
+def _host(ledger: Ledger) -> Iterator[Break]:
+    received, passed = ledger.values("bytes_received"), ledger.bounds.host_bytes
     if received and received[0] > passed * (1 + STRAY_RATIO):
         words = (
             f"received {format_size(received[0])}, and {format_size(passed)} came in at the host"
@@ -208,20 +208,20 @@ def _host(one: Ledger) -> Iterator[Break]:
         yield ("bytes_received", "throughput_bps"), words
 
 
-def _samples(one: Ledger) -> Iterator[Break]:
-    asked_s, lasted_s = one.terms.duration_s, one.terms.lasted_s
+def _samples(ledger: Ledger) -> Iterator[Break]:
+    asked_s, lasted_s = ledger.terms.duration_s, ledger.terms.lasted_s
     if not asked_s or not lasted_s or lasted_s < asked_s * (1 - DISAGREEMENT):
         return  # they lack a part
     for name in ("throughput_bps", "sent_bps", "bytes_received", "bytes_sent"):
-        if name in one.figures and name in one.samples:
-            told, ours = one.figures[name].value, one.samples[name].value
+        if name in ledger.figures and name in ledger.samples:
+            told, ours = ledger.figures[name].value, ledger.samples[name].value
             if abs(told - ours) > DISAGREEMENT * (told + ours) / 2:
                 both = (format_value(name, told), format_value(name, ours))
                 yield (name,), "{}, and {} in its own intervals".format(*both)
 
 
-def _order(one: Ledger) -> Iterator[Break]:
-    for name, figure in one.figures.items():
+def _order(ledger: Ledger) -> Iterator[Break]:
+    for name, figure in ledger.figures.items():
         spread = {**figure.spread, "mean": figure.value}
         if not figure.spread:
             continue
@@ -236,31 +236,31 @@ def _order(one: Ledger) -> Iterator[Break]:
                 break
 
 
-def _least_rtt(one: Ledger) -> Iterator[Break]:
-    smoothed, least = one.least("tcp_rtt_s"), one.least("tcp_min_rtt_s")
+def _least_rtt(ledger: Ledger) -> Iterator[Break]:
+    smoothed, least = ledger.least("tcp_rtt_s"), ledger.least("tcp_min_rtt_s")
     if smoothed is not None and least is not None and smoothed < least * (1 - RTT_RATIO) - RTT_S:
         words = f"{format_duration(smoothed)}, and {format_duration(least)} is the stream's least"
         yield ("tcp_rtt_s",), words
-    path_s = one.bounds.rtt_s
+    path_s = ledger.bounds.rtt_s
     for name in RTTS:
-        seen = one.least(name)
+        seen = ledger.least(name)
         if seen is not None and seen < path_s * (1 - RTT_RATIO) - RTT_S:
             where = f" on a path of {format_duration(path_s)}" if path_s else ""
             yield (name,), f"{format_duration(seen)}{where}"
 
 
-def _jitter(one: Ledger) -> Iterator[Break]:
-    delays = one.figures["owd_s"].spread if "owd_s" in one.figures else {}
+def _jitter(ledger: Ledger) -> Iterator[Break]:
+    delays = ledger.figures["owd_s"].spread if "owd_s" in ledger.figures else {}
     for name in ("jitter_rfc3550_s", "pdv_p95_p50_s"):
-        for (jitter,) in filter(None, (one.values(name),)):
-            if {"min", "max"} <= delays.keys() and not one.terms.omit_s:
+        for (jitter,) in filter(None, (ledger.values(name),)):
+            if {"min", "max"} <= delays.keys() and not ledger.terms.omit_s:
                 most = delays["max"] - delays["min"]
-                step = one.figures["owd_s"].resolution or 0.0
+                step = ledger.figures["owd_s"].resolution or 0.0
                 if jitter > most * (1 + FLOATS) + max(step, RTT_S):
                     apart = f"delays that differ by {format_duration(most)}"
                     yield (name,), f"{format_duration(jitter)} of {apart}"
-            elif one.measured_s and jitter > one.measured_s + one.terms.omit_s + LATE_S:
-                whole = format_duration(one.measured_s)
+            elif ledger.measured_s and jitter > ledger.measured_s + ledger.terms.omit_s + LATE_S:
+                whole = format_duration(ledger.measured_s)
                 yield (name,), f"{format_duration(jitter)} in a flow of {whole}"
 
 

@@ -247,7 +247,9 @@ def waits_of(flows: Iterable[RecordedFlow], direction: str) -> Waits:
     for flow in flows:
         sender = flow.target if direction == Direction.RECEIVE else flow.source
         found = [packets for packets in flow.captures if packets.findings]
-        packets = next((one for one in found if one.host in ("", sender)), next(iter(found), None))
+        packets = next(
+            (packets for packets in found if packets.host in ("", sender)), next(iter(found), None)
+        )
         ways = [
             way
             for connection in (packets.findings if packets is not None else ())
@@ -267,9 +269,9 @@ def _is_of(flow: RecordedFlow, direction: str, connection: Mapping[str, Any], en
     ends = connection["ends"]
     if flow.source in ends:  # each direction of a trace that was kept is a flow
         return end == flow.source
-    servers = [one for one in ends if one.endswith(f":{flow.port}")]
+    servers = [end for end in ends if end.endswith(f":{flow.port}")]
     if flow.port is None:
-        servers = [one for one in ends if one != connection["opened_by"]]
+        servers = [end for end in ends if end != connection["opened_by"]]
     return len(servers) == 1 and (end in servers) is (direction == Direction.RECEIVE)
 
 

@@ -41,8 +41,8 @@ def loaded_figures(fold: FlowFold, second_0: float, loads: Sequence[Load]) -> Fi
     if not loads:
         return {}
     figures = {}
-    first, all_sending = min(one.began for one in loads), max(one.began for one in loads)
-    one_ended, gone = min(one.ended for one in loads), max(one.gone for one in loads)
+    first, all_sending = min(load.began for load in loads), max(load.began for load in loads)
+    one_ended, gone = min(load.ended for load in loads), max(load.gone for load in loads)
     for (direction, name), series in fold.measured().items():
         if name != "rtt_s":
             continue

@@ -64,18 +64,18 @@ def borrowed(own: Sequence[Scatter], levels: Sequence[float]) -> list[Scatter]:
         for scale in scales
     ]
     (prior, _), scale = min(fits, key=lambda fit: fit[0][1])
-    most = math.fsum(one.degrees for one in own)
+    most = math.fsum(scatter.degrees for scatter in own)
     return [
         Scatter(_between(one, prior, unit), min(one.degrees + prior.degrees, most))
         for one, unit in zip(own, scale, strict=True)
     ]
 
 
-def _between(one: Scatter, prior: Scatter, unit: float) -> float:
+def _between(scatter: Scatter, prior: Scatter, unit: float) -> float:
     if math.isinf(prior.degrees):
         return prior.variance * unit
-    whole = one.degrees + prior.degrees
-    return (one.degrees * one.variance + prior.degrees * prior.variance * unit) / whole
+    whole = scatter.degrees + prior.degrees
+    return (scatter.degrees * scatter.variance + prior.degrees * prior.variance * unit) / whole
 
 
 def _fit(scatters: Sequence[Scatter]) -> tuple[Scatter, float]:
@@ -84,14 +84,14 @@ def _fit(scatters: Sequence[Scatter]) -> tuple[Scatter, float]:
     By moments of the logarithm (Smyth, section 6.2); infinite degrees if all may be equal.
     """
     logs = [
-        math.log(one.variance) - digamma(one.degrees / 2) + math.log(one.degrees / 2)
-        for one in scatters
+        math.log(scatter.variance) - digamma(scatter.degrees / 2) + math.log(scatter.degrees / 2)
+        for scatter in scatters
     ]
     spread = variance(logs)
     # Of few variances, the spread may come out too small, and they pass for more alike than they
     # are: verdicts would be too bold. So standard errors are added.
     error = spread * math.sqrt(2 / (len(scatters) - 1))
-    excess = spread + CAUTION * error - fmean(trigamma(one.degrees / 2) for one in scatters)
+    excess = spread + CAUTION * error - fmean(trigamma(scatter.degrees / 2) for scatter in scatters)
     if excess <= 0:
         return Scatter(math.exp(fmean(logs)), math.inf), spread
     half = trigamma_inverse(excess)
@@ -132,9 +132,11 @@ def usual_of(series: Collection[Sequence[float]]) -> Usual | None:
         return None
     found = [_usual(repeated, relative=False)]
     if min(min(values, default=math.inf) for values in series) > 0:
-        logs = [[math.log(one) for one in values] for values in repeated]
+        logs = [[math.log(value) for value in values] for values in repeated]
         found.append(_usual(logs, relative=True))
-    return min((one for one in found if one.apart), key=lambda one: one.mixed, default=None)
+    return min(
+        (usual for usual in found if usual.apart), key=lambda usual: usual.mixed, default=None
+    )
 
 
 def _usual(series: Sequence[Sequence[float]], *, relative: bool) -> Usual:
@@ -157,8 +159,8 @@ def disturbed_share(of_metrics: Collection[Usual]) -> float:
     A series of n repeats is mixed unless all of them are disturbed, or none. By moments: the
     expected number is the one seen. A single mixed series is an outlier, and no mixture.
     """
-    mixed = sum(one.mixed for one in of_metrics)
-    counts = Counter(count for one in of_metrics for count in one.counts)
+    mixed = sum(metric.mixed for metric in of_metrics)
+    counts = Counter(count for metric in of_metrics for count in metric.counts)
 
     def expected(share: float) -> float:
         return math.fsum(
@@ -176,4 +178,4 @@ def disturbed_share(of_metrics: Collection[Usual]) -> float:
 
 def wholly_disturbed(of_metrics: Collection[Usual], share: float) -> float:
     """Return the number of series whose trials are all disturbed, as expected with this share."""
-    return math.fsum(share**count for one in of_metrics for count in one.counts)
+    return math.fsum(share**count for metric in of_metrics for count in metric.counts)

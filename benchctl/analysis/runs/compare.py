@@ -159,28 +159,28 @@ def compare_all(
         pairs = [_Pair(in_a.get(key), in_b.get(key)) for key in {**in_a, **in_b}]
         _borrow(pairs)
         compared.append(pairs)
-    shown = [{comparison_key(row) for row in of_tables([one.row for one in pairs], vocabulary)}
+    shown = [{comparison_key(row) for row in of_tables([pair.row for pair in pairs], vocabulary)}
              for pairs in compared]  # fmt: skip
     tested = [
-        (comparison_key(one.row) in keys, one)
+        (comparison_key(pair.row) in keys, pair)
         for pairs, keys in zip(compared, shown, strict=True)
-        for one in pairs
-        if one.p is not None
+        for pair in pairs
+        if pair.p is not None
     ]
     for family in (
         [one for is_shown, one in tested if is_shown is wanted] for wanted in (True, False)
     ):
-        plain = correction([one.p for one in family if one.p is not None])
-        usual = {id(one.usual): one.usual for one in family if one.usual is not None}
+        plain = correction([pair.p for pair in family if pair.p is not None])
+        usual = {id(pair.usual): pair.usual for pair in family if pair.usual is not None}
         share = disturbed_share(usual.values())
         if wholly_disturbed(usual.values(), share) < HARDLY:
             share = 0.0
         for one in family:
             one.disturb(share)
-        corrected = correction([one.p for one in family if one.p is not None])
+        corrected = correction([pair.p for pair in family if pair.p is not None])
         for one, without, adjusted in zip(family, plain, corrected, strict=True):
             one.family, one.undisturbed, one.adjusted = len(family), without, adjusted
-    return [[one.compared(vocabulary) for one in pairs] for pairs in compared]
+    return [[pair.compared(vocabulary) for pair in pairs] for pairs in compared]
 
 
 def of_tables(figures: Sequence[_Figure], vocabulary: Vocabulary) -> list[_Figure]:
@@ -189,22 +189,22 @@ def of_tables(figures: Sequence[_Figure], vocabulary: Vocabulary) -> list[_Figur
     A rate sent says nothing beside the rate that arrived, unless it is what its tool measures.
     """
     wanted, headlines = {*OF_TRIALS, *vocabulary.wanted}, {*vocabulary.headlines.values()}
-    measured = {comparison_key(one) for one in figures}
+    measured = {comparison_key(figure) for figure in figures}
 
-    def is_said(one: _Figure) -> bool:
-        replaced = vocabulary.describe(one.metric).stands_for
-        *about, _ = comparison_key(one)
-        return bool(replaced) and one.metric not in headlines and (*about, replaced) in measured
+    def is_said(figure: _Figure) -> bool:
+        replaced = vocabulary.describe(figure.metric).stands_for
+        *about, _ = comparison_key(figure)
+        return bool(replaced) and figure.metric not in headlines and (*about, replaced) in measured
 
-    return [one for one in figures if one.metric in wanted and not is_said(one)]
+    return [figure for figure in figures if figure.metric in wanted and not is_said(figure)]
 
 
 class _Pair:
     """The repeats of one figure in two runs; what they show is added step by step."""
 
     def __init__(self, a: SummaryRow | None, b: SummaryRow | None) -> None:
-        known = [one for one in (a, b) if one is not None]
-        self.row, self.valid = known[0], all(one.valid for one in known)
+        known = [row for row in (a, b) if row is not None]
+        self.row, self.valid = known[0], all(row.valid for row in known)
         self.a: Sequence[float] = a.values if a else ()
         self.b: Sequence[float] = b.values if b else ()
         self.difference = fmean(self.b) - fmean(self.a) if a and b else None
@@ -282,39 +282,39 @@ class _Pair:
     def compared(self, vocabulary: Vocabulary) -> Comparison:
         """Return the comparison, when all of its family are corrected."""
         row = self.row
-        one = Comparison(
+        comparison = Comparison(
             row.point, row.flow, row.direction, row.metric, self.a, self.b, self.difference,
             self.low, self.high, self._judge(vocabulary.describe(row.metric).better),
             self.valid, self.p, self.adjusted, self.family, self.borrows, disturbed=self.disturbed,
             borrowed=self.scatter if self.borrows else None,
         )  # fmt: skip
         if self.scatter is None or not self.scatter.variance or self.difference is None:
-            return one
+            return comparison
         effect = self.difference / math.sqrt(self.scatter.variance)
         needed = None
-        if not one.verdict.is_certain:
+        if not comparison.verdict.is_certain:
             needed = repeats_needed(effect, max(1, self.family), self.disturbed)
         # Hedges corrects the bias of few degrees (Journal of Educational Statistics 6, 1981).
         fair = 1 - 3 / (4 * self.scatter.degrees - 1)
-        return replace(one, effect=effect * fair, repeats_needed=needed)
+        return replace(comparison, effect=effect * fair, repeats_needed=needed)
 
 
 def _borrow(pairs: Sequence[_Pair]) -> None:
     """Let the points of each metric of a flow share what they show of its variance."""
     groups: dict[tuple[str, str, str], list[_Pair]] = {}
-    for one in pairs:
-        if one.scatter is not None:
-            key = (one.row.flow, one.row.direction, one.row.metric)
-            groups.setdefault(key, []).append(one)
+    for pair in pairs:
+        if pair.scatter is not None:
+            key = (pair.row.flow, pair.row.direction, pair.row.metric)
+            groups.setdefault(key, []).append(pair)
     for group in groups.values():
-        usual = usual_of([values for one in group for values in (one.a, one.b)])
-        for one in group:
-            one.usual = usual
-        levels = [fmean([*one.a, *one.b]) for one in group]
-        shared = borrowed([one.scatter for one in group if one.scatter is not None], levels)
-        for one, scatter in zip(group, shared, strict=bool(shared)):
-            if max(len(one.a), len(one.b)) <= ALIKE * min(len(one.a), len(one.b)):
-                one.borrow(scatter)
+        usual = usual_of([values for pair in group for values in (pair.a, pair.b)])
+        for pair in group:
+            pair.usual = usual
+        levels = [fmean([*pair.a, *pair.b]) for pair in group]
+        shared = borrowed([pair.scatter for pair in group if pair.scatter is not None], levels)
+        for pair, scatter in zip(group, shared, strict=bool(shared)):
+            if max(len(pair.a), len(pair.b)) <= ALIKE * min(len(pair.a), len(pair.b)):
+                pair.borrow(scatter)
 
 
 def repeats_needed(effect: float, family: int, disturbed: float = 0.0) -> int | None:

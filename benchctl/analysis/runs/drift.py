@@ -82,10 +82,10 @@ def drifts_in(trials: Iterable[TrialReport], wanted: Container[str]) -> list[Dri
     figures: dict[tuple[str, str, str], dict[Any, list[Placed]]] = {}
     for trial in trials:
         point = point_key(trial.trial.point)
-        for one in trial.flows:
-            for (direction, metric), figure in one.figures.items():
-                if one.flow.status.counts and metric in wanted:
-                    of_points = figures.setdefault((one.flow.name, direction, metric), {})
+        for flow in trial.flows:
+            for (direction, metric), figure in flow.figures.items():
+                if flow.flow.status.counts and metric in wanted:
+                    of_points = figures.setdefault((flow.flow.name, direction, metric), {})
                     placed = (place[trial.trial.position], figure.value)
                     of_points.setdefault(point, []).append(placed)
     return drifts_of((names, list(points.values())) for names, points in figures.items())
@@ -93,9 +93,9 @@ def drifts_in(trials: Iterable[TrialReport], wanted: Container[str]) -> list[Dri
 
 def _places(trials: Sequence[TrialReport]) -> dict[int, int]:
     """Return the place of each trial by its position: those side by side do not start in order."""
-    if not any(one.trial.beside for one in trials):
-        return {one.trial.position: one.trial.position for one in trials}
-    began = {one.trial.position: one.trial.started_time or math.inf for one in trials}
+    if not any(trial.trial.beside for trial in trials):
+        return {trial.trial.position: trial.trial.position for trial in trials}
+    began = {trial.trial.position: trial.trial.started_time or math.inf for trial in trials}
     return {position: n for n, position in enumerate(sorted(began, key=lambda p: (began[p], p)))}
 
 

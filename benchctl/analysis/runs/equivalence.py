@@ -17,54 +17,56 @@ from benchctl.analysis.distributions import t_two_sided
 from benchctl.analysis.runs.compare import ERROR, Comparison, welch
 
 
-def p_not_lower(one: Comparison, share: float) -> float | None:
+def p_not_lower(comparison: Comparison, share: float) -> float | None:
     """Return the chance of such repeats if b was lower than a by this share, or more.
 
     Of ratios, ``share`` is in percentage points. None if nothing shows how much it scatters.
     """
-    return _p_beyond(one, share, -1)
+    return _p_beyond(comparison, share, -1)
 
 
-def p_not_higher(one: Comparison, share: float) -> float | None:
+def p_not_higher(comparison: Comparison, share: float) -> float | None:
     """Return the chance of such repeats if b was higher than a by this share, or more."""
-    return _p_beyond(one, share, 1)
+    return _p_beyond(comparison, share, 1)
 
 
-def p_same_within(one: Comparison, share: float) -> float | None:
+def p_same_within(comparison: Comparison, share: float) -> float | None:
     """Return the chance of such repeats if b differed from a by this share, or more."""
-    lower, higher = p_not_lower(one, share), p_not_higher(one, share)
+    lower, higher = p_not_lower(comparison, share), p_not_higher(comparison, share)
     return None if lower is None or higher is None else max(lower, higher)
 
 
-def is_no_worse(one: Comparison, share: float, better: str) -> bool:
+def is_no_worse(comparison: Comparison, share: float, better: str) -> bool:
     """Return whether the repeats exclude that b is worse by this share, with 95 % confidence.
 
     ``better`` is as in `benchctl.api.Metric`; without one, nothing is worse.
     """
     if not better:
         return True
-    p = p_not_lower(one, share) if better == "higher" else p_not_higher(one, share)
-    return one.valid and p is not None and p <= ERROR
+    p = p_not_lower(comparison, share) if better == "higher" else p_not_higher(comparison, share)
+    return comparison.valid and p is not None and p <= ERROR
 
 
-def is_same_within(one: Comparison, share: float) -> bool:
+def is_same_within(comparison: Comparison, share: float) -> bool:
     """Return whether the repeats exclude a difference of this share, with 95 % confidence."""
-    p = p_same_within(one, share)
-    return one.valid and p is not None and p <= ERROR
+    p = p_same_within(comparison, share)
+    return comparison.valid and p is not None and p <= ERROR
 
 
-def _p_beyond(one: Comparison, share: float, side: int) -> float | None:
-    if not (one.a and one.b):
+def _p_beyond(comparison: Comparison, share: float, side: int) -> float | None:
+    if not (comparison.a and comparison.b):
         return None
-    mean_a, factor, shift = fmean(one.a), 1.0, side * share
-    if not one.metric.endswith("_ratio"):
+    mean_a, factor, shift = fmean(comparison.a), 1.0, side * share
+    if not comparison.metric.endswith("_ratio"):
         factor, shift = 1 + math.copysign(side * share, side * mean_a), 0.0
-    inside = side * (factor * mean_a + shift - fmean(one.b))
-    if one.borrowed is not None:
-        squared = one.borrowed.variance * (factor * factor / len(one.a) + 1 / len(one.b))
-        degrees = one.borrowed.degrees
-    elif min(len(one.a), len(one.b)) > 1:
-        squared, degrees = welch([factor * value for value in one.a], one.b)
+    inside = side * (factor * mean_a + shift - fmean(comparison.b))
+    if comparison.borrowed is not None:
+        squared = comparison.borrowed.variance * (
+            factor * factor / len(comparison.a) + 1 / len(comparison.b)
+        )
+        degrees = comparison.borrowed.degrees
+    elif min(len(comparison.a), len(comparison.b)) > 1:
+        squared, degrees = welch([factor * value for value in comparison.a], comparison.b)
     else:
         return None
     if squared:
@@ -72,6 +74,13 @@ def _p_beyond(one: Comparison, share: float, side: int) -> float | None:
         p = p if inside > 0 else 1 - p
     else:
         # Figures that never vary may be counts: the exact chance of this order of repeats.
-        is_inside = inside > 0 or not one.difference
-        p = 1 / math.comb(len(one.a) + len(one.b), len(one.a)) if is_inside else 1.0
-    return min(1.0, p + one.disturbed ** len(one.a) + one.disturbed ** len(one.b))
+        is_inside = inside > 0 or not comparison.difference
+        p = (
+            1 / math.comb(len(comparison.a) + len(comparison.b), len(comparison.a))
+            if is_inside
+            else 1.0
+        )
+    return min(
+        1.0,
+        p + comparison.disturbed ** len(comparison.a) + comparison.disturbed ** len(comparison.b),
+    )

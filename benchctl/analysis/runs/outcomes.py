@@ -131,7 +131,7 @@ def _of_figures(
     if wanted.aggregate:
         reduced = summarize(measured, wanted.metric, wanted.aggregate)
         own = {comparison_key(row): row for row in reduced}
-    relative = [one for one in (wanted.least, wanted.most) if one is not None]
+    relative = [relative for relative in (wanted.least, wanted.most) if relative is not None]
     before: _Rows = {}
     if any(one.of == BASELINE for one in relative):
         reduced = summarize(baseline, wanted.metric, wanted.aggregate)
@@ -177,7 +177,7 @@ def _of_broken(
     wanted: Expectation, measured: Iterable[Measured], known: Sequence[Outcome]
 ) -> Iterator[Outcome]:
     """Yield that nothing is known of figures that break a law in all repeats."""
-    places = {(point_key(one.point), one.flow, one.direction) for one in known}
+    places = {(point_key(outcome.point), outcome.flow, outcome.direction) for outcome in known}
     for one in measured:
         for (direction, metric), figure in one.broken.items():
             place = point_key(one.point), one.flow, direction
@@ -266,11 +266,13 @@ def _of_events(
             of_delays = rule.kind in _OF_DELAYS
             needed = ("owd_s",) if of_delays else _RATES
             repeats = [
-                one for one in all_repeats if any(metric in needed for _, metric in one.figures)
+                repeat
+                for repeat in all_repeats
+                if any(metric in needed for _, metric in repeat.figures)
             ]
             if not repeats:
                 continue
-            counts = [_count(rule, one) for one in repeats]
+            counts = [_count(rule, repeat) for repeat in repeats]
             seen = sum(map(bool, counts))
             least = _LEAST_STALLED if rule.kind == Happening.STALL else LEAST_SERIES
             if of_delays:
@@ -299,13 +301,13 @@ def _of_events(
             )
 
 
-def _count(rule: EventRule, one: Measured) -> int:
-    return sum(rule.kind in (ANY_EVENT, event.kind) for event in one.events)
+def _count(rule: EventRule, measured: Measured) -> int:
+    return sum(rule.kind in (ANY_EVENT, event.kind) for event in measured.events)
 
 
-def _packets(one: Measured) -> float:
+def _packets(measured: Measured) -> float:
     """Return how many packets arrived in the direction with the fewest."""
-    return min((f.value for (_, name), f in one.figures.items() if name == "packets_received"),
+    return min((f.value for (_, name), f in measured.figures.items() if name == "packets_received"),
                default=0.0)  # fmt: skip
 
 

@@ -103,5 +103,5 @@ def _extra_s(ended: Sequence[Timing], pause_s: float, at_once: int = 1) -> float
 
 def _beside_s(ended: Sequence[Timing]) -> float:
     """Return the median time beyond the plan of trials that run side by side, without the pause."""
-    beyond_s = [one.finished_time - one.started_time - one.planned_s for one in ended]
+    beyond_s = [timing.finished_time - timing.started_time - timing.planned_s for timing in ended]
     return max(0.0, median(beyond_s)) if beyond_s else 0.0

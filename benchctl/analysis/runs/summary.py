@@ -37,10 +37,10 @@ def measured_in(
 
     A flow that was ended at its deadline counts with its samples until then.
     """
-    for one in flows:
-        if one.flow.status.counts:
-            broken = {key: figure for key, figure in one.told.items() if not figure.counts}
-            yield Measured(point, one.flow.name, one.figures, one.events, one.intervals, broken)
+    for flow in flows:
+        if flow.flow.status.counts:
+            broken = {key: figure for key, figure in flow.told.items() if not figure.counts}
+            yield Measured(point, flow.flow.name, flow.figures, flow.events, flow.intervals, broken)
     whole = {
         ("", metric): Figure(value, "samples")
         for metric, value in of_trial.items()

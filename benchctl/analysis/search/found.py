@@ -35,37 +35,39 @@ class Found(Struct, frozen=True):
 def found_in(search: Search, trials: Iterable[TrialReport]) -> list[Found]:
     """Return the results of all searches, in the order of their first tries."""
     groups: dict[Any, list[TrialReport]] = {}
-    for one in trials:
-        groups.setdefault(search_key(search, one.trial), []).append(one)
+    for trial in trials:
+        groups.setdefault(search_key(search, trial.trial), []).append(trial)
     return [_found(search, group) for group in groups.values()]
 
 
 def _found(search: Search, group: Sequence[TrialReport]) -> Found:
     first = group[0].trial
-    tries = [try_of(search, one) for one in group]
+    tries = [try_of(search, trial) for trial in group]
     shown = finding(search, tries)
-    expected = [bps for one in group if (bps := expected_bps(search, one)) is not None]
+    expected = [bps for trial in group if (bps := expected_bps(search, trial)) is not None]
     return Found(
         {axis: value for axis, value in first.point.items() if axis != search.axis},
         first.repeat,
         shown,
         min(expected, default=None),
-        min(one.trial.duration_s for one in group),
+        min(trial.trial.duration_s for trial in group),
     )
 
 
 def found_rates(found: Sequence[Found]) -> list[SummaryRow]:
     """Return the found rates over the repeats, as rows of a summary; others have no value."""
     groups: dict[Any, list[Found]] = {}
-    for one in found:
-        if one.finding.outcome is SearchOutcome.FOUND:
-            groups.setdefault(point_key(one.point), []).append(one)
+    for search in found:
+        if search.finding.outcome is SearchOutcome.FOUND:
+            groups.setdefault(point_key(search.point), []).append(search)
     rows = []
     for group in groups.values():
-        values = [one.finding.passing_bps for one in group if one.finding.passing_bps is not None]
-        expected = [one.expected_bps for one in group if one.expected_bps is not None]
+        values = [
+            search.finding.passing_bps for search in group if search.finding.passing_bps is not None
+        ]
+        expected = [search.expected_bps for search in group if search.expected_bps is not None]
         beside = {"expected": expected[0]} if expected else {}
-        confirmed = all(one.finding.confirmed for one in group)
+        confirmed = all(search.finding.confirmed for search in group)
         point = group[0].point
         rows.append(
             SummaryRow(point, "", "", FOUND_RATE, values, spread(values), beside, confirmed)

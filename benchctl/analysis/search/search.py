@@ -120,21 +120,23 @@ _Votes = dict[float, tuple[int, int]]
 
 def _trusted(tries: Sequence[Try]) -> Iterator[Try]:
     """Yield the tries; a doubtful one counts only as a second at a rate without any other."""
-    sure = {one.rate_bps for one in tries if one.passed is not None and not one.doubtful}
+    sure = {
+        attempt.rate_bps for attempt in tries if attempt.passed is not None and not attempt.doubtful
+    }
     doubted: set[float] = set()
-    for one in tries:
-        ignored = one.doubtful and (one.rate_bps in sure or one.rate_bps not in doubted)
-        if one.doubtful:
-            doubted.add(one.rate_bps)
-        yield replace(one, passed=None) if ignored else one
+    for attempt in tries:
+        ignored = attempt.doubtful and (attempt.rate_bps in sure or attempt.rate_bps not in doubted)
+        if attempt.doubtful:
+            doubted.add(attempt.rate_bps)
+        yield replace(attempt, passed=None) if ignored else attempt
 
 
 def _votes(tries: Iterable[Try]) -> _Votes:
     votes: _Votes = {}
-    for one in tries:
-        if one.passed is not None:
-            passes, fails = votes.get(one.rate_bps, (0, 0))
-            votes[one.rate_bps] = (passes + one.passed, fails + (not one.passed))
+    for attempt in tries:
+        if attempt.passed is not None:
+            passes, fails = votes.get(attempt.rate_bps, (0, 0))
+            votes[attempt.rate_bps] = (passes + attempt.passed, fails + (not attempt.passed))
     return votes
 
 
@@ -160,9 +162,13 @@ class _State:
             outcome = SearchOutcome.BELOW
         elif passing is not None and failing is not None and self._is_close(passing, failing):
             outcome = SearchOutcome.FOUND
-        sure = [one for one in self._tries if not one.doubtful]
+        sure = [attempt for attempt in self._tries if not attempt.doubtful]
         confirmed = outcome is not SearchOutcome.OPEN and self._unconfirmed(sure) is None
-        whys = [one.why for one in self._tries if one.rate_bps == failing and one.passed is False]
+        whys = [
+            attempt.why
+            for attempt in self._tries
+            if attempt.rate_bps == failing and attempt.passed is False
+        ]
         if outcome is SearchOutcome.OPEN and self._is_hopeless():
             whys = [self._tries[-1].why]
         why = whys[-1] if whys else ""
@@ -185,7 +191,7 @@ class _State:
 
     def _is_hopeless(self) -> bool:
         """Return whether the last two tries measured nothing: a third would not, either."""
-        return len(self._given) > 1 and all(one.passed is None for one in self._given[-2:])
+        return len(self._given) > 1 and all(tried.passed is None for tried in self._given[-2:])
 
     def _is_close(self, low: float, high: float) -> bool:
         return high <= low * (1 + self._search.precision) * (1 + 1e-9)
@@ -220,13 +226,17 @@ class _State:
     def _may_be_bursts(self) -> bool:
         """Return whether the failing edge carried less than a lower rate: no overload does."""
         failing = self.failing or 0.0
-        carried = [one for one in self._tries if one.carried_bps is not None]
+        carried = [attempt for attempt in self._tries if attempt.carried_bps is not None]
         at_edge = [
-            one.carried_bps or 0.0
-            for one in carried
-            if one.rate_bps == failing and one.passed is False
+            tried.carried_bps or 0.0
+            for tried in carried
+            if tried.rate_bps == failing and tried.passed is False
         ]
-        below = [one.carried_bps or 0.0 for one in carried if one.rate_bps < failing and one.passed]
+        below = [
+            tried.carried_bps or 0.0
+            for tried in carried
+            if tried.rate_bps < failing and tried.passed
+        ]
         least = max(below, default=0.0) * (1 - self._search.precision / 4)
         return bool(at_edge) and max(at_edge) < least
 
@@ -272,9 +282,9 @@ class _State:
         if self.failing is None:
             return self._search.high_bps
         carried = [
-            one.carried_bps
-            for one in self._tries
-            if one.rate_bps == self.failing and one.carried_bps and one.passed is False
+            attempt.carried_bps
+            for attempt in self._tries
+            if attempt.rate_bps == self.failing and attempt.carried_bps and attempt.passed is False
         ]
         # A path that carries nearly all of what fails is not what the condition is about.
         if not carried or carried[-1] * (1 + precision) > self.failing:

@@ -28,20 +28,20 @@ def try_of(search: Search, ended: TrialReport) -> Try:
     if ended.trial.status is not Status.OK:
         return Try(rate_bps, None, None, ended.trial.error or str(ended.trial.status))
     values = list(_values(search.condition, ended))
-    cannot_be = [why for one in ended.flows for why in _broken(search.condition, one)]
+    cannot_be = [why for flow in ended.flows for why in _broken(search.condition, flow)]
     if cannot_be and all(map(search.condition.holds, values)):
         return Try(rate_bps, None, None, cannot_be[0])
     if not values:
         return Try(rate_bps, None, None, f"{search.condition.metric} was not measured")
-    parts = [part for one in ended.flows if (part := _carried(search, one)) is not None]
+    parts = [part for flow in ended.flows if (part := _carried(search, flow)) is not None]
     carried_bps = rate_bps * min(parts) if parts else None
     whys = [
         f"{title_of(search.condition.metric)} {format_value(search.condition.metric, value)}"
         for value in values
         if not search.condition.holds(value)
     ]
-    whys += [why for one in ended.flows for why in _risen(search, one)]
-    unsent = [why for one in ended.flows for why in _not_offered(search, one)]
+    whys += [why for flow in ended.flows for why in _risen(search, flow)]
+    unsent = [why for flow in ended.flows for why in _not_offered(search, flow)]
     # What a lower rate than asked for fails, the rate asked for would fail, too.
     doubtful = (bool(unsent) and not whys) or not all(link["kept"] for link in ended.trial.links)
     whys += unsent
@@ -56,50 +56,50 @@ def search_key(search: Search, trial: PlannedTrial) -> tuple[Any, ...]:
 
 def _values(condition: Condition, ended: TrialReport) -> Iterator[float]:
     """Yield every figure that the condition is about."""
-    for one in ended.flows:
-        for (_, metric), figure in one.figures.items():
+    for flow in ended.flows:
+        for (_, metric), figure in flow.figures.items():
             if metric == condition.metric:
                 value = _reduced(figure, condition.aggregate)
                 if value is not None:
                     yield value
 
 
-def _broken(condition: Condition, one: FlowReport) -> Iterator[str]:
+def _broken(condition: Condition, report: FlowReport) -> Iterator[str]:
     """Yield why figures that the condition is about cannot be."""
-    for (_, metric), figure in one.told.items():
+    for (_, metric), figure in report.told.items():
         if metric == condition.metric and figure.broken is not None and not figure.counts:
-            yield f"{title_of(metric)} of {one.flow.name} cannot be: {figure.broken.words}"
+            yield f"{title_of(metric)} of {report.flow.name} cannot be: {figure.broken.words}"
 
 
 def _reduced(figure: Figure, aggregate: str) -> float | None:
     return figure.value if aggregate in ("", "mean") else figure.spread.get(aggregate)
 
 
-def _risen(search: Search, one: FlowReport) -> Iterator[str]:
-    for event in one.events:
+def _risen(search: Search, report: FlowReport) -> Iterator[str]:
+    for event in report.events:
         if event.kind is Happening.RISING_DELAY and excess_of(event) > search.precision / 2:
             by = format_value(event.metric, event.level_after - event.level_before)
-            yield f"{title_of(event.metric)} of {one.flow.name} rose by {by}"
+            yield f"{title_of(event.metric)} of {report.flow.name} rose by {by}"
 
 
-def _not_offered(search: Search, one: FlowReport) -> Iterator[str]:
+def _not_offered(search: Search, report: FlowReport) -> Iterator[str]:
     """Yield the directions in which a sender did not reach the rate."""
-    wanted_bps = asked_bps(one.flow, search.sets.get(one.flow.name, ""))
-    for direction in dict.fromkeys(direction for direction, _ in one.figures):
-        offered_bps = _offered_bps(one, direction)
+    wanted_bps = asked_bps(report.flow, search.sets.get(report.flow.name, ""))
+    for direction in dict.fromkeys(direction for direction, _ in report.figures):
+        offered_bps = _offered_bps(report, direction)
         if not wanted_bps or offered_bps is None:
             continue
         # One packet more or less is due to when the trial ended.
-        packets = one.figures.get((direction, "packets_sent"))
+        packets = report.figures.get((direction, "packets_sent"))
         grain = 2 / packets.value if packets and packets.value else 0.0
         if offered_bps < wanted_bps * (1 - max(MISSED, search.precision) - grain):
             yield f"only {format_rate(offered_bps)} of {format_rate(wanted_bps)} were sent"
 
 
-def _offered_bps(one: FlowReport, direction: str) -> float | None:
+def _offered_bps(report: FlowReport, direction: str) -> float | None:
     """Return what was sent; by what arrived and the loss if the sender does not say."""
     sent, arrived, lost = (
-        one.figures.get((direction, metric))
+        report.figures.get((direction, metric))
         for metric in ("sent_bps", "throughput_bps", "loss_ratio")
     )
     if sent is not None:
@@ -109,13 +109,14 @@ def _offered_bps(one: FlowReport, direction: str) -> float | None:
     return arrived.value / (1 - lost.value)
 
 
-def _carried(search: Search, one: FlowReport) -> float | None:
+def _carried(search: Search, report: FlowReport) -> float | None:
     """Return the smallest share that arrived of what was asked for, or sent; None if not known."""
-    wanted_bps = asked_bps(one.flow, search.sets.get(one.flow.name, ""))
+    wanted_bps = asked_bps(report.flow, search.sets.get(report.flow.name, ""))
     shares = [
         figure.value / base_bps
-        for (direction, metric), figure in one.figures.items()
-        if metric == "throughput_bps" and (base_bps := wanted_bps or _offered_bps(one, direction))
+        for (direction, metric), figure in report.figures.items()
+        if metric == "throughput_bps"
+        and (base_bps := wanted_bps or _offered_bps(report, direction))
     ]
     return min([1.0, *shares]) if shares else None
 
@@ -125,9 +126,9 @@ def expected_bps(search: Search, ended: TrialReport) -> float | None:
     rate_bps = parse_rate(ended.trial.point[search.axis])
     shares = [
         metrics["throughput_bps"] / wanted_bps
-        for one in ended.flows
-        if (wanted_bps := asked_bps(one.flow, search.sets.get(one.flow.name, "")))
-        for metrics in one.flow.expected.values()
+        for flow in ended.flows
+        if (wanted_bps := asked_bps(flow.flow, search.sets.get(flow.flow.name, "")))
+        for metrics in flow.flow.expected.values()
         if "throughput_bps" in metrics
     ]
     return rate_bps * min(shares) if shares and min(shares) < 1 - 1e-6 else None

@@ -157,7 +157,7 @@ def pull(
 
     with open_archive(options.archive_url(url)) as opened:
         runs = archived_runs(opened)
-        for run in {one.id: one for one in (find(runs, name) for name in names)}.values():
+        for run in {run.id: run for run in (find(runs, name) for name in names)}.values():
             print(run.name if pull(opened, run, store, parquet) else f"{run.name}  there already")
 
 
@@ -176,9 +176,9 @@ def list_(*, url: options.ArchiveUrl, store: options.Store) -> None:
     heads = ("month", "runs", "samples", "size", "samples are in")
     with open_archive(options.archive_url(url)) as opened:
         rows = [
-            (f"{one.month:%Y-%m}", f"{one.runs:,}", f"{one.samples:,}", format_size(one.size_bytes),
-             ", ".join(one.files) or "the archive")
-            for one in months(opened)
+            (f"{month.month:%Y-%m}", f"{month.runs:,}", f"{month.samples:,}",
+             format_size(month.size_bytes), ", ".join(month.files) or "the archive")
+            for month in months(opened)
         ]  # fmt: skip
         print(align(heads, rows, (False, True, True, True, False)), end="")
         if store.exists():

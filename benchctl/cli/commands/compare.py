@@ -97,24 +97,31 @@ def compare(
         compared = compare_reports(a, *others, correction=correction)
         if margin is not None:
             compared = [same_within(comparisons, margin) for comparisons in compared]
-        every_one = [one for comparisons in compared for one in comparisons]
-        limits = [parse_limit(text, {one.metric for one in every_one}) for text in fail_on]
+        every_one = [comparison for comparisons in compared for comparison in comparisons]
+        limits = [
+            parse_limit(text, {comparison.metric for comparison in every_one}) for text in fail_on
+        ]
         vocabulary = vocabulary_of(report.run for report in (a, *others))
         possible = [
-            f"{limit} cannot be excluded: {figure_name(one)}"
+            f"{limit} cannot be excluded: {figure_name(comparison)}"
             for limit in limits
-            for one in every_one
-            if strict and limit.may_be_broken_by(one, vocabulary.describe(one.metric).better)
+            for comparison in every_one
+            if strict
+            and limit.may_be_broken_by(comparison, vocabulary.describe(comparison.metric).better)
         ]
         if as_json:
             for b, comparisons in zip(others, compared, strict=True):
-                for one in comparisons:
-                    print(json.dumps({"a": a.run.name, "b": b.run.name, **comparison_entry(one)}))
+                for comparison in comparisons:
+                    print(
+                        json.dumps(
+                            {"a": a.run.name, "b": b.run.name, **comparison_entry(comparison)}
+                        )
+                    )
         else:
             with coloured():
                 _print([a, *others], compared, correction, every=every, order=order)
                 print(*map(visible, possible), sep="\n", end="\n" * bool(possible))
-    if possible or any(limit.broken_by(one) for limit in limits for one in every_one):
+    if possible or any(limit.broken_by(comparison) for limit in limits for comparison in every_one):
         sys.exit(1)
 
 
@@ -168,5 +175,7 @@ def _print(
         print(align(table.heads, table.rows, table.numeric), end="")
     else:
         print(f"nothing was measured{yet(*runs)}")
-    if lines := explanation([one for comparisons in shown for one in comparisons], correction):
+    if lines := explanation(
+        [comparison for comparisons in shown for comparison in comparisons], correction
+    ):
         print("", *map(visible, lines), sep="\n")

@@ -69,12 +69,12 @@ _FIRST = 3
 
 def _print_first(findings: Sequence[HealthFinding]) -> None:
     """Print the remedies that matter most."""
-    notes = [one for one in findings if one.level != "ok" and one.remedy]
-    notes.sort(key=lambda one: (*_URGENT, one.subject).index(one.subject))
+    notes = [finding for finding in findings if finding.level != "ok" and finding.remedy]
+    notes.sort(key=lambda note: (*_URGENT, note.subject).index(note.subject))
     print()
     print("mend first:" if notes else "nothing has to be mended")
-    for number, one in enumerate(notes[:_FIRST], 1):
-        print(f"{number}. {visible(f'{one.subject}: {one.remedy}')}")
+    for number, finding in enumerate(notes[:_FIRST], 1):
+        print(f"{number}. {visible(f'{finding.subject}: {finding.remedy}')}")
 
 
 def _of_hosts(profile: str, assignments: list[str], lab: str | None, *, as_json: bool) -> int:
@@ -86,15 +86,19 @@ def _of_hosts(profile: str, assignments: list[str], lab: str | None, *, as_json:
 
     found = examine_hosts(planned(profile, assignments, None, None, True, lab))
     if as_json:
-        entries = [{"host": name, **asdict(one)} for name, all_ in found.items() for one in all_]
+        entries = [
+            {"host": name, **asdict(finding)} for name, all_ in found.items() for finding in all_
+        ]
         print(json.dumps(entries, indent=2))
     else:
         with coloured():
             for number, (name, findings) in enumerate(found.items()):
                 print("\n" * bool(number) + name)
                 _print(findings)
-    lost = [one for findings in found.values() for one in findings if one.subject == REACH]
-    return 0 if all(one.level == "ok" for one in lost) else HostError.exit_code
+    lost = [
+        finding for findings in found.values() for finding in findings if finding.subject == REACH
+    ]
+    return 0 if all(finding.level == "ok" for finding in lost) else HostError.exit_code
 
 
 def _print(findings: Sequence[HealthFinding]) -> None:

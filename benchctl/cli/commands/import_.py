@@ -87,20 +87,20 @@ def import_(
         raise UsageError(f'--as "{kind}" is no kind of file', f"kinds are: {', '.join(known)}")
     request = ImportRequest(store, kinds.known, kind, profile, flow, read_tags(tags), dry_run)
     faults, foreign = 0, []
-    for one in import_paths(paths, request):
-        if isinstance(one, ImportedRun):
+    for path in import_paths(paths, request):
+        if isinstance(path, ImportedRun):
             if not quiet:
                 sys.stdout.flush()
-                print(visible(_described(one, dry=dry_run)), file=sys.stderr)
+                print(visible(_described(path, dry=dry_run)), file=sys.stderr)
             if not dry_run:
-                print(one.name)
-        elif one.is_fault:
+                print(path.name)
+        elif path.is_fault:
             faults += 1
-            print(visible(f"{one.file}: {one.why}"), file=sys.stderr)
+            print(visible(f"{path.file}: {path.why}"), file=sys.stderr)
         else:
-            foreign.append(one)
-    for why in dict.fromkeys(one.why for one in foreign) if not quiet else ():
-        names = [one.file for one in foreign if one.why == why]
+            foreign.append(path)
+    for why in dict.fromkeys(left.why for left in foreign) if not quiet else ():
+        names = [left.file for left in foreign if left.why == why]
         more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
         print(visible(f"skipped {', '.join(names[:_MOST_NAMED])}{more}: {why}"), file=sys.stderr)
     if faults or foreign:  # one of these might have read them
@@ -110,9 +110,9 @@ def import_(
         sys.exit(1)
 
 
-def _described(one: ImportedRun, *, dry: bool) -> str:
+def _described(run: ImportedRun, *, dry: bool) -> str:
     """Return what became of the files of a run, in one line."""
-    axes = ", ".join(f"{axis} {'|'.join(map(str, values))}" for axis, values in one.axes.items())
-    failed = f", {one.failed} of them failed" if one.failed else ""
-    what = f"{one.profile}: {format_count(one.trials, 'trial')} of {one.kind}{failed}"
+    axes = ", ".join(f"{axis} {'|'.join(map(str, values))}" for axis, values in run.axes.items())
+    failed = f", {run.failed} of them failed" if run.failed else ""
+    what = f"{run.profile}: {format_count(run.trials, 'trial')} of {run.kind}{failed}"
     return f"{'not stored: ' if dry else ''}{what}{f'; {axes}' if axes else ''}"

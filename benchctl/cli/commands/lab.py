@@ -428,7 +428,7 @@ def check(
         busy, _ = together(lab, loads)
         on_a_path = fail_on_a_path(lab, busy)
         used = lab.emulator
-    at_once = {one.leg: format_rate(one.carried_bps) for one in busy}
+    at_once = {together.leg: format_rate(together.carried_bps) for together in busy}
     rows = [row for look in looks for row in _rows(look, at_once.get(look.leg, "-"))]
     heads = ("link", "way", "", "delay", "jitter", "loss", "queue", "rate", "at once", "kept")
     print(align(heads, rows))
@@ -444,7 +444,7 @@ def check(
         print(f"emulator {one_of_them}{whose}: {most}")
     _print_doubts(lab.topology)
     problems = [look.problem for look in looks if look.problem]
-    problems += [one.problem for one in on_a_path]
+    problems += [together.problem for together in on_a_path]
     for problem in problems:
         print(f"benchctl: {problem}", file=sys.stderr)
     sys.exit(1 if problems else 0)

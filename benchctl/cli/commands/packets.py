@@ -204,7 +204,7 @@ def _print_text(trace: Trace, numbers: Sequence[int], *, everything: bool) -> No
         print()
         print(text.connection_text(connection_entry(number, found[number - 1])), end="")
     if exchanges and not numbers:
-        exchanges.sort(key=lambda one: one.bytes_count, reverse=True)
+        exchanges.sort(key=lambda exchange: exchange.bytes_count, reverse=True)
         print()
         print(text.exchanges_text(list(map(exchange_entry, exchanges[:LISTED]))), end="")
         if len(exchanges) > LISTED:

@@ -68,14 +68,20 @@ def _entry(bound: BoundTrial, prepared: Planned) -> dict[str, object]:
         "duration_s": trial.duration_s,
         "deadline_s": trial.deadline_s,
         "commands": [
-            {"flow": one.flow, "end": one.end, "host": one.host, "command": one.command}
-            for one in commands(bound, prepared)
+            {
+                "flow": command.flow,
+                "end": command.end,
+                "host": command.host,
+                "command": command.command,
+            }
+            for command in commands(bound, prepared)
         ],
         "services": [
             {"host": host, "command": shlex.join(argv)} for host, argv in prepared.services
         ],
         "hooks": [
-            {"host": one.host, "when": one.when, "command": one.command} for one in prepared.hooks
+            {"host": hook.host, "when": hook.when, "command": hook.command}
+            for hook in prepared.hooks
         ],
         "needs_trust": prepared.needs_trust,
     }

@@ -225,13 +225,17 @@ def _difference(
     first, second = (read_report(reader, reader.find(name)) for name in runs)
     holds = holding(first.run, only)
     (comparisons,) = compare_reports(first, second)
-    known = {one.metric for one in comparisons}
+    known = {comparison.metric for comparison in comparisons}
     for metric in metrics:
         if metric not in known:
             hint = nearest(metric, known) or f"measured are: {', '.join(sorted(known))}"
             raise UsageError(f"--y: no metric {metric} was measured in both runs", hint)
     shown = arranged(comparisons, first.run, second.run, every=bool(metrics))
-    wanted = [one for one in shown if (not metrics or one.metric in metrics) and holds(one.point)]
+    wanted = [
+        comparison
+        for comparison in shown
+        if (not metrics or comparison.metric in metrics) and holds(comparison.point)
+    ]
     return (
         change_matrix(first, second, wanted) if of_mesh else forest(first.run, second.run, wanted)
     )

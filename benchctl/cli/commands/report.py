@@ -123,7 +123,7 @@ def _write_mesh(
         raise UsageError("--mesh needs a directory", "for example: -o site/")
     with options.open_reader(store) as reader:
         found = _chosen(reader, profile, since, until)
-        names = {tag.removeprefix(SCHEDULED) for one in found for tag in one.tags}
+        names = {tag.removeprefix(SCHEDULED) for outline in found for tag in outline.tags}
         told = [*told_of(Book(store).entries(), names)]
         site = MeshSite(output)
         write_site(reader, found, site, told=told, now=time.time())
@@ -140,13 +140,13 @@ def _chosen(
 
     found = reader.outlines()
     if profile is not None:
-        known = dict.fromkeys(one.profile for one in found)
+        known = dict.fromkeys(outline.profile for outline in found)
         hint = f"profiles are: {', '.join(known) or 'none'}"
         name = unique(profile, known, "profile", hint)
-        found = [one for one in found if one.profile == name]
+        found = [outline for outline in found if outline.profile == name]
     earliest = 0.0 if since is None else read_time(since)
     latest = math.inf if until is None else read_time(until, "--until")
-    found = [one for one in found if earliest <= one.created_time <= latest]
+    found = [outline for outline in found if earliest <= outline.created_time <= latest]
     if not found:
         raise UsageError("no run is from then", "see benchctl runs")
     return found

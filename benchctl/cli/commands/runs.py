@@ -338,7 +338,7 @@ def undelete(
     for name in names:
         print(undelete_run(store, name))
     if not names and (found := deleted_runs(store)):
-        width = max(_LEAST, *(len(one.name) for one in found)) + 2
+        width = max(_LEAST, *(len(run.name) for run in found)) + 2
         print(f"{'run':<{width}}deleted")
-        for one in found:
-            print(f"{one.name:<{width}}{format_time(one.deleted_time)}")
+        for run in found:
+            print(f"{run.name:<{width}}{format_time(run.deleted_time)}")

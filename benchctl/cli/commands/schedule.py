@@ -275,7 +275,7 @@ def _entries(book: Book, name: str | None) -> list[LogEntry]:
     entries = book.entries()
     if name is None:
         return entries
-    if own := [one for one in entries if one.schedule == name]:
+    if own := [entry for entry in entries if entry.schedule == name]:
         return own
     book.find(name)
     return []

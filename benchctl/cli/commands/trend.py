@@ -97,7 +97,11 @@ def trend(
         print(align(table.heads, table.rows, table.numeric) if table.rows else nothing)
         print(*map(visible, trend_remarks(runs, trends)), sep="\n")
     newest = [one.changes[-1].levels for one in trends if one.changes]
-    if any(replace(limit, metric=metric).broken_by(one) for limit in limits for one in newest):
+    if any(
+        replace(limit, metric=metric).broken_by(comparison)
+        for limit in limits
+        for comparison in newest
+    ):
         sys.exit(1)
 
 
@@ -129,15 +133,15 @@ def _ended(outlines: Sequence[RunOutline], text: str, since: str | None) -> list
     from benchctl.cli.commands.runs import read_time
     from benchctl.store.read import unique
 
-    names = dict.fromkeys(one.profile for one in outlines)
+    names = dict.fromkeys(outline.profile for outline in outlines)
     part = Path(text).stem if text.endswith(".toml") else text
     name = unique(part, names, "profile", f"profiles are: {', '.join(names) or 'none'}")
     earliest = 0.0 if since is None else read_time(since)
     # By their time, not by their place in the store: old measurements are imported later.
     begun = sorted(
-        (one.created_time, one.id)
-        for one in outlines
-        if one.profile == name and one.status.has_ended and one.created_time >= earliest
+        (outline.created_time, outline.id)
+        for outline in outlines
+        if outline.profile == name and outline.status.has_ended and outline.created_time >= earliest
     )
     if not begun:
         raise UsageError(f"no run of {name} has ended", "see benchctl runs")

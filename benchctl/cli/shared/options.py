@@ -432,7 +432,7 @@ def by_ending(
         return None
     found = formats.by_ending(output.name, endings)
     if found is None:
-        known = ", ".join(f".{one}" for one in endings)
+        known = ", ".join(f".{ending}" for ending in endings)
         hints = [f"extensions are {known}", "or choose a format with --format", *notes]
         raise UsageError(
             f"-o {output}: no format has the extension {output.suffix.lower()}", "; ".join(hints)

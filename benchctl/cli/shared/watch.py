@@ -318,5 +318,5 @@ def _exit_code(reader: Reader, run: Run, runner: int, asked: Asked, *, strict: b
         return BenchctlError.exit_code
     if runner != 0:
         return runner if runner > 0 else BenchctlError.exit_code
-    unmet = any(one.fails(strict=strict) for one in read_report(reader, run).outcomes)
+    unmet = any(outcome.fails(strict=strict) for outcome in read_report(reader, run).outcomes)
     return 1 if run.status is not Status.OK or unmet else 0

@@ -70,7 +70,7 @@ async def with_own_address(host: Host, spawner: Spawner, note: Callable[[str], N
     """
     host = await with_address(host)
     others = [one for one in (host.address, host.address6) if one]
-    others = [one for one in others if not await spawner.ask(host, ports, "is_own", one)]
+    others = [other for other in others if not await spawner.ask(host, ports, "is_own", other)]
     if others and host.reachable:
         note(
             f"host {host.name} does not have the address {' and '.join(others)} itself, so its "
@@ -81,10 +81,10 @@ async def with_own_address(host: Host, spawner: Spawner, note: Callable[[str], N
 
 def note_same_machines(hosts: Iterable[Host], note: Callable[[str], None]) -> None:
     """Say which hosts are one machine."""
-    for one, other in same_machines(hosts):
+    for host, other in same_machines(hosts):
         note(
-            f"hosts {one.name} and {other.name} are one machine, {one.address}: what flows between "
-            "them crosses no network"
+            f"hosts {host.name} and {other.name} are one machine, {host.address}: "
+            "what flows between them crosses no network"
         )
 
 

@@ -220,5 +220,5 @@ def _written(ports: Sequence[int]) -> str:
             parts[-1].append(port)
         else:
             parts.append([port])
-    words = (f"{one[0]}-{one[-1]}" if len(one) > 1 else f"{one[0]}" for one in parts)
+    words = (f"{part[0]}-{part[-1]}" if len(part) > 1 else f"{part[0]}" for part in parts)
     return f"port{'s' * (len(ports) > 1)} {', '.join(words)}"

@@ -132,7 +132,9 @@ async def _examine_host(
             findings += [await _listening(host, link, prepared, ends)]
         subject = "packets"
         captured = {
-            one.name for flow in prepared.plan.routes for one in captured_at(flow, prepared.network)
+            host.name
+            for flow in prepared.plan.routes
+            for host in captured_at(flow, prepared.network)
         }
         if host.name in captured:
             why = await toolbox.why_no_packets(host)

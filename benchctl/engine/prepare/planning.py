@@ -193,7 +193,7 @@ def _check_commands(plan: Plan, network: Network, tools: Tools) -> None:
 
     def build(flow: BoundFlow) -> None:
         ends = network.hosts[flow.plan.source], network.target(flow.plan.to)
-        if flow.plan.backend not in missing and not any(one and one.reach for one in ends):
+        if flow.plan.backend not in missing and not any(end and end.reach for end in ends):
             commands_of_flow(flow, network, tools)
             wanted = vars(flow.parameters).get("congestion_control")
             if wanted is not None:

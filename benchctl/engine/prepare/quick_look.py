@@ -83,7 +83,7 @@ def _abilities(name: str, registry: Registry) -> tuple[tuple[Direction, ...], Co
     # One direction of delays alone says nothing of the clocks.
     probes = can.headline in PROBES and Direction.BOTH in can.directions
     wish = (Direction.BOTH,) if probes else (Direction.SEND, Direction.RECEIVE)
-    directions = tuple(one for one in wish if one in can.directions)
+    directions = tuple(direction for direction in wish if direction in can.directions)
     if not directions:
         raise UsageError(
             f"--backend {name}: it does not measure throughput",

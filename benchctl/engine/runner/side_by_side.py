@@ -124,14 +124,16 @@ class SideBySide:
             raise
         finally:
             await asyncio.gather(*self._tasks, return_exceptions=True)
-            asking = [one.asking for one in self._absent.values() if one.asking is not None]
+            asking = [
+                absent.asking for absent in self._absent.values() if absent.asking is not None
+            ]
             await cancel(skipping, *asking)
             self._end_begun(Status.INTERRUPTED)
         return self._why
 
     @property
     def _why(self) -> str:
-        return next((one.runner.gives_up for one in self._begun.values()), "")
+        return next((begun.runner.gives_up for begun in self._begun.values()), "")
 
     @property
     def _stops(self) -> bool:
@@ -178,16 +180,16 @@ class SideBySide:
     def _start_all(self) -> None:
         now = self._now
         self._not_before = {key: at for key, at in self._not_before.items() if at > now}
-        while not self._stops and (one := self._matching.start(self._is_ready)) is not None:
-            task = asyncio.ensure_future(self._attempt(one))
-            self._tasks[task] = one.position
+        while not self._stops and (trial := self._matching.start(self._is_ready)) is not None:
+            task = asyncio.ensure_future(self._attempt(trial))
+            self._tasks[task] = trial.position
             task.add_done_callback(lambda _: self._woken.set())
 
-    def _is_ready(self, one: OpenTrial) -> bool:
+    def _is_ready(self, trial: OpenTrial) -> bool:
         waits = self._not_before
-        if waits and (one.position in waits or not waits.keys().isdisjoint(one.hosts)):
+        if waits and (trial.position in waits or not waits.keys().isdisjoint(trial.hosts)):
             return False
-        return not [host for host in self._ends[one.point] if self._is_away(host)]
+        return not [host for host in self._ends[trial.point] if self._is_away(host)]
 
     def _is_away(self, host: Host) -> bool:
         """Return whether a host is not to be had now; one that was lost is asked from now on."""
@@ -237,7 +239,7 @@ class SideBySide:
         """
         if self._tasks or self._stops:
             return False
-        waiting = [(one, self._absent_of(one)) for one in self._matching.open]
+        waiting = [(trial, self._absent_of(trial)) for trial in self._matching.open]
         if not all(absent for _, absent in waiting):
             return False
         most = self._context.settings.attempts
@@ -252,8 +254,8 @@ class SideBySide:
             begun.runner.cut_short(begun.id, begun.trial, Status.FAILED, error.message)
         return bool(failing)
 
-    def _absent_of(self, one: OpenTrial) -> list[_Absent]:
-        found = (self._absent.get(host.reach) for host in self._ends[one.point] if host.reach)
+    def _absent_of(self, trial: OpenTrial) -> list[_Absent]:
+        found = (self._absent.get(host.reach) for host in self._ends[trial.point] if host.reach)
         return [absent for absent in found if absent is not None]
 
     async def _wait(self) -> None:
@@ -284,25 +286,25 @@ class SideBySide:
         trial = bind_trial(row, self._registry)
         return _Begun(self._runner.beside(), trial, row.id, tries)
 
-    async def _attempt(self, one: OpenTrial) -> None:
+    async def _attempt(self, trial: OpenTrial) -> None:
         """Make one attempt at a trial, on hosts that no other run has."""
-        ends, is_again = self._ends[one.point], False
+        ends, is_again = self._ends[trial.point], False
         try:
             if busy := await self._locks.take_for_trial(self._context.hosts, ends):
                 self._leave(busy)
                 is_again = True
             else:
                 try:
-                    is_again = await self._measure(one)
+                    is_again = await self._measure(trial)
                 finally:
                     self._locks.release(self._context.hosts, ends)
         except HostError:  # lost since it was looked at
             is_again = True
-            self._not_before[one.position] = self._now + LOOK_S
+            self._not_before[trial.position] = self._now + LOOK_S
         finally:
-            self._matching.ended(one.position, again=is_again)
+            self._matching.ended(trial.position, again=is_again)
             if pause_s := self._context.settings.pause_s:
-                self._not_before |= dict.fromkeys(one.hosts, self._now + pause_s)
+                self._not_before |= dict.fromkeys(trial.hosts, self._now + pause_s)
 
     def _leave(self, busy: Mapping[str, str]) -> None:
         """Leave hosts to other runs for a while."""
@@ -314,11 +316,11 @@ class SideBySide:
                 self._told.add(text)
                 self._context.note(text)
 
-    async def _measure(self, one: OpenTrial) -> bool:
+    async def _measure(self, trial: OpenTrial) -> bool:
         """Make one attempt; returns whether there is to be another."""
-        context, position = self._context, one.position
+        context, position = self._context, trial.position
         try:
-            begun = self._begun.get(position) or self._begin(one)
+            begun = self._begun.get(position) or self._begin(trial)
             self._begun[position] = begun
             begun.runner.others = set(self._measured)
             for other in self._measured:
@@ -369,8 +371,8 @@ class SideBySide:
 
     def _end_begun(self, status: Status) -> None:
         """End the trials that were tried and are open."""
-        for one in list(self._matching.open):
-            if (begun := self._begun.pop(one.position, None)) is not None:
-                self._matching.drop(one.position)
+        for trial in list(self._matching.open):
+            if (begun := self._begun.pop(trial.position, None)) is not None:
+                self._matching.drop(trial.position)
                 begun.runner.cut_short(begun.id, begun.trial, status)
         self._woken.set()

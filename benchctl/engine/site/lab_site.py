@@ -62,17 +62,17 @@ def _changes(
     """Return the changes of links in a trial, on a clock that shows ``start_ns`` at its start."""
     return [
         (
-            one.link,
+            change.link,
             Change(
-                at_ns=start_ns + int((one.at + one.at_share * duration_s) * 1e9),
-                over_ns=int((one.ramp + one.ramp_share * duration_s) * 1e9),
-                rate_bps=math.inf if one.rate == "unlimited" else one.rate,
-                delay_s=one.delay,
-                jitter_s=one.jitter,
-                loss_ratio=one.loss,
+                at_ns=start_ns + int((change.at + change.at_share * duration_s) * 1e9),
+                over_ns=int((change.ramp + change.ramp_share * duration_s) * 1e9),
+                rate_bps=math.inf if change.rate == "unlimited" else change.rate,
+                delay_s=change.delay,
+                jitter_s=change.jitter,
+                loss_ratio=change.loss,
             ),
         )
-        for one in changes
+        for change in changes
     ]
 
 

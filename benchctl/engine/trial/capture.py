@@ -77,13 +77,13 @@ class HostRecorder:
         """Start to record; returns why not, empty if it records."""
         try:
             self._file.parent.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
-            one = self._recording
-            self._clock = await spawner.clock_of(one.host)
+            capture = self._recording
+            self._clock = await spawner.clock_of(capture.host)
             self._since, self._steps = self._wall(), self._clock.steps
             self._first = self._clock.reading(self._since)
-            addresses = [one.address] * (one.address not in one.host.translated)
-            program = packet_filter(addresses, one.snap_bytes, spawner.own_ports())
-            flags = ("--max", f"{one.most_bytes}", "--filter", json.dumps(program))
+            addresses = [capture.address] * (capture.address not in capture.host.translated)
+            program = packet_filter(addresses, capture.snap_bytes, spawner.own_ports())
+            flags = ("--max", f"{capture.most_bytes}", "--filter", json.dumps(program))
             await has_ended(await self._start(spawner, *flags), _READY_S, unless=self._told)
         except HostError as error:
             self._said["message"] = error.message
@@ -248,7 +248,7 @@ class FlowRecorder:
             if one.trouble or (found and (found.dropped or found.left_out)):
                 words = [found.text if found else "none", *filter(None, [one.trouble])]
                 self.notes.append(f"packets at {one.host}: {': '.join(words)}")
-        return [one for one in ended if one is not None]
+        return [packets for packets in ended if packets is not None]
 
 
 def recorder_of(setup: FlowSetup, context: RunContext, flow_id: int) -> FlowRecorder | None:

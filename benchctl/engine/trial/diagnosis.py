@@ -56,7 +56,9 @@ async def diagnose_closed_ports(attempt: Attempt, hosts: Spawner) -> None:
     Both ends have ended, so the port is free to be tried. A time is out, a server is stuck: so
     tools call it.
     """
-    await asyncio.gather(*(_diagnose(one, hosts) for one in attempt.flows if _may_be_closed(one)))
+    await asyncio.gather(
+        *(_diagnose(flow, hosts) for flow in attempt.flows if _may_be_closed(flow))
+    )
 
 
 def _may_be_closed(flow: FlowAttempt) -> bool:

@@ -61,7 +61,9 @@ class HostReadings:
         return {name: _counted(before, after) for name, before, after in pairs}
 
     async def _read_all(self, start_time: float = 0.0) -> list[Mapping[str, Any]]:
-        return await asyncio.gather(*(self._read(one, start_time) for one in self._hosts.values()))
+        return await asyncio.gather(
+            *(self._read(host, start_time) for host in self._hosts.values())
+        )
 
     async def _read(self, host: Host, start_time: float = 0.0) -> Mapping[str, Any]:
         """Return a reading as late as it may be, or why there is none, as ``unread``."""
@@ -93,9 +95,9 @@ def ends_of(
     protocol = setup.flow.demand.protocol
     others = Counter(
         name
-        for one in setups
-        if one.flow.demand.protocol == protocol
-        for _, name in _directed(one).values()
+        for setup in setups
+        if setup.flow.demand.protocol == protocol
+        for _, name in _directed(setup).values()
     )
     found = {}
     for direction, (sender, receiver) in _directed(setup).items():
@@ -123,7 +125,7 @@ def _directed(setup: FlowSetup) -> dict[str, tuple[str, str]]:
 def came_in_bytes(counters: Mapping[str, HostCounters]) -> dict[str, float]:
     """Return how many bytes came in at all interfaces of each host, loopback too."""
     return {
-        host: float(sum(one.rx_bytes for one in counted.interfaces.values()))
+        host: float(sum(interface.rx_bytes for interface in counted.interfaces.values()))
         for host, counted in counters.items()
         if not counted.unread
     }

@@ -159,7 +159,7 @@ def analyze_captures(
         pairs = [pair for pair in pairs if pair.numbers[0] in own]
     pairs.sort(key=lambda pair: pair.connections[0].frame_bytes, reverse=True)
     known = [clocks.get(packets.host) for packets in captures]
-    error_s = None if one_clock or None in known else sum(one.error_s for one in known if one)
+    error_s = None if one_clock or None in known else sum(span.error_s for span in known if span)
     entries = [
         pair_entry(pair, one_clock=one_clock, clock_error_s=error_s)
         for pair in pairs[:MOST_CONNECTIONS]
@@ -204,7 +204,7 @@ async def keep_analysis(flow: FlowAttempt, recorder: Recorder, stop: asyncio.Eve
     """Find what the packets of a flow say, if it has any, and write that behind its result."""
     setup, result, flow_id = flow.setup, flow.result, flow.recording.flow_id
     folder = recorder.path.parent
-    if not any((folder / one.file).exists() for one in result.captures):
+    if not any((folder / capture.file).exists() for capture in result.captures):
         return
     found = await asyncio.to_thread(
         analyze_captures, result.captures, folder,
@@ -269,17 +269,20 @@ def _windows(host: str, connections: Sequence[Connection], began: float) -> Iter
 
     Connections with much less data than others control the measurement, and are no streams.
     """
-    ends = [(one, way) for one in connections for way in (0, 1)]
+    ends = [(connection, way) for connection in connections for way in (0, 1)]
     most_bytes: Counter[str] = Counter()
-    for one, way in ends:
-        to = _receiver(one, way)
-        most_bytes[to] = max(most_bytes[to], one.halves[way].data_bytes)
+    for connection, way in ends:
+        to = _receiver(connection, way)
+        most_bytes[to] = max(most_bytes[to], connection.halves[way].data_bytes)
     streams: Counter[str] = Counter()
-    for one, way in ends:
-        to = _receiver(one, way)
-        if one.timeline is None or one.halves[way].data_bytes < STREAM_SHARE * most_bytes[to]:
+    for connection, way in ends:
+        to = _receiver(connection, way)
+        if (
+            connection.timeline is None
+            or connection.halves[way].data_bytes < STREAM_SHARE * most_bytes[to]
+        ):
             continue
-        for start_s, end_s, known in one.timeline.intervals(way):
+        for start_s, end_s, known in connection.timeline.intervals(way):
             if metrics := {name: known[name] for name in _OF_WINDOWS if name in known}:
                 yield StreamWindow(host, to, streams[to], began + start_s, began + end_s, metrics)
         streams[to] += 1

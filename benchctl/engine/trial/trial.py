@@ -133,7 +133,7 @@ class TrialRunner:
         try:
             if not await context.wait_or_stop(placing):
                 return _Tried(Attempt(), AttemptEnd.ENDED, context.cut_short, ports=tries.ports)
-            flows = [self._flow(trial_id, trial, one, tries.number) for one in placing.result()]
+            flows = [self._flow(trial_id, trial, setup, tries.number) for setup in placing.result()]
             attempt = Attempt(flows)
             await Measuring(context, trial_id, trial, attempt).run()
         except HookError as error:
@@ -251,9 +251,9 @@ class TrialRunner:
         }
         results = [flow.result for flow in attempt.flows]
         if attempt.status is Status.TIMED_OUT:
-            late = (one for one in attempt.flows if one.result.status is Status.TIMED_OUT)
+            late = (flow for flow in attempt.flows if flow.result.status is Status.TIMED_OUT)
             return {flow.setup.server for flow in late} <= self._answered
-        retryable = all(one.failure.kind.retryable for one in results if one.failure)
+        retryable = all(result.failure.kind.retryable for result in results if result.failure)
         return attempt.status is Status.FAILED and retryable
 
     def _unanswered(self, attempt: Attempt) -> Sequence[FlowAttempt]:

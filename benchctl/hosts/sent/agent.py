@@ -113,7 +113,9 @@ class Agent:
 
     def _wait_s(self) -> float:
         now = time.monotonic()
-        due = min([self._heard + self._patience_s, *(one[0] - EARLY_S for one in self._timers[:1])])
+        due = min(
+            [self._heard + self._patience_s, *(timer[0] - EARLY_S for timer in self._timers[:1])]
+        )
         return max(0.0, due - now)
 
     def _run_timers(self) -> None:

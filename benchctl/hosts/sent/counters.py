@@ -76,9 +76,9 @@ def parsed(files: Mapping[str, str], time_s: float) -> dict[str, Any]:
         interfaces[name.strip()] = [int(words[place]) for place in _TOLD]
     known = _named(files)
     counts = {
-        name: sum(known[one] for one in sources if one in known)
+        name: sum(known[source] for source in sources if source in known)
         for name, sources in SUMS.items()
-        if any(one in known for one in sources)
+        if any(source in known for source in sources)
     }
     # A line for each processor; hexadecimal (net-procfs.c): processed, dropped, out of time, ...
     softnet = [line.split() for line in files.get(_SOFTNET, "").splitlines()]

@@ -341,7 +341,7 @@ class MessageReader:
 
     def __init__(self, table: Mapping[str, Message]) -> None:
         self._table = table
-        self._frames = FrameReader(max(one.most_body for one in table.values()))
+        self._frames = FrameReader(max(message.most_body for message in table.values()))
 
     def feed(self, data: bytes) -> Sequence[tuple[str, dict[str, Any], bytes]]:
         """Return names, fields and bodies. Raises ValueError for what is no message of the table.

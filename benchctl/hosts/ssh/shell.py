@@ -320,13 +320,13 @@ class ShellHost(RemoteHost):
         """Raise HostError if the SSH server does not let so many commands run at once."""
         trials = (self.start(("true",), {}, lambda *_: None) for _ in range(commands))
         started = await asyncio.gather(*trials, return_exceptions=True)
-        opened = [one for one in started if not isinstance(one, BaseException)]
+        opened = [process for process in started if not isinstance(process, BaseException)]
         for process in opened:
             process.send_signal("SIGKILL")
             await process.wait()
-        for one in started:
-            if isinstance(one, BaseException) and not isinstance(one, _NoSessionError):
-                raise one
+        for error in started:
+            if isinstance(error, BaseException) and not isinstance(error, _NoSessionError):
+                raise error
         if len(opened) < commands and not self.lost:
             most = f"{len(opened)} at once" if opened else "none beside the first"
             raise HostError(

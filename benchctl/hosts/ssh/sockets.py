@@ -23,7 +23,7 @@ def tcp_ports(group: int) -> set[PortPair]:
 
 
 def _ports(process: Path) -> Iterator[PortPair]:
-    links = [one.readlink().name for one in (process / "fd").iterdir()]
+    links = [path.readlink().name for path in (process / "fd").iterdir()]
     own = {link[len("socket:[") : -1] for link in links if link.startswith("socket:[")}
     for table in ("tcp", "tcp6"):
         # Those of its network namespace.

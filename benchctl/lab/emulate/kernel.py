@@ -163,7 +163,7 @@ class KernelLinks:
     def counters(self, directions: Iterable[LinkDirection]) -> list[DirectionCounters]:
         """Return the counters of each direction. Raises BuildError."""
         qdiscs = {(row["dev"], row["kind"]): row for row in self._tc.qdiscs()}
-        return [self._counters(self._directions[one], qdiscs) for one in directions]
+        return [self._counters(self._directions[direction], qdiscs) for direction in directions]
 
     def close(self) -> None:
         """End what changes them; the links stay as they are."""

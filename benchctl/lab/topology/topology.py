@@ -235,8 +235,12 @@ class _Builder:
         given = table.addresses.get(node, ())
         if given and self._elements[node][0][0] == "switches":
             raise self._source.error((*key, "addresses", node), "a switch has no address")
-        address = next((one for one in given if isinstance(one, IPv4Interface)), None)
-        address6 = next((one for one in given if isinstance(one, IPv6Interface)), None)
+        address = next(
+            (interface for interface in given if isinstance(interface, IPv4Interface)), None
+        )
+        address6 = next(
+            (interface for interface in given if isinstance(interface, IPv6Interface)), None
+        )
         return Interface(node, device, mac, label, address, address6)
 
     def _settings(self, key: Key, table: LinkTable, toward: str) -> LinkSettings:
@@ -355,7 +359,7 @@ class _Builder:
             groups = does.alike(topology.interfaces(name)[0] for name in topology.hosts)
             # Two of each group: who reaches the first reaches all, and it reaches what the second
             # shows.
-            for goal in (goal for one in groups for goal in one[:2]):
+            for goal in (goal for group in groups for goal in group[:2]):
                 lost = may.reaching(goal) - does.reaching(goal)
                 for start in (name for name in topology.hosts if name in lost):
                     raise self._source.error(

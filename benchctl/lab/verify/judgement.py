@@ -180,9 +180,9 @@ def look_at(leg: LinkPath, findings: Iterable[PromiseFinding]) -> Look:
     """Return the combined result of these checks, each promise judged once or more."""
     weight = list(PromiseVerdict).index
     found: dict[Promise, PromiseFinding] = {}
-    for one in findings:
-        known = found.get(one.promise, one)
-        found[one.promise] = max(known, one, key=lambda each: weight(each.verdict))
+    for finding in findings:
+        known = found.get(finding.promise, finding)
+        found[finding.promise] = max(known, finding, key=lambda each: weight(each.verdict))
     return Look(leg, found)
 
 

@@ -162,7 +162,7 @@ def together(lab: Lab, loads: Mapping[Hop, float]) -> tuple[list[Together], list
             for _ in range(_MOST_LOOKS):
                 rates, meanwhile = _load(lab, legs, probers)
                 left -= _calm(meanwhile)
-                if not left or not any(one.problem for one in rates):
+                if not left or not any(rate.problem for rate in rates):
                     break
             found += rates
             counted += meanwhile
@@ -275,7 +275,7 @@ def _other(settings: LinkSettings) -> LinkSettings:
 def _burst(leg: LinkPath, probers: _Probers) -> list[PromiseFinding]:
     """Send more frames than the queue holds, and judge the result."""
     changed = leg.having(_other)
-    slowest = min((hop.settings for hop in changed.hops), key=lambda one: one.rate_bps)
+    slowest = min((hop.settings for hop in changed.hops), key=lambda setting: setting.rate_bps)
     rate_bps, queue = slowest.rate_bps, slowest.queue_packets
     if math.isinf(rate_bps):
         frames, size, gap_s = _BURST_LEAST, _least_bytes(leg), _BURST_GAP_S

@@ -139,7 +139,7 @@ class HalfConnection:
     @property
     def segment_bytes(self) -> int:
         """The data of a full segment."""
-        known = [one.mss_bytes for one in (self, self.peer) if one.mss_bytes is not None]
+        known = [half.mss_bytes for half in (self, self.peer) if half.mss_bytes is not None]
         stamped = self.timestamps, self.peer.timestamps
         if known and False in stamped:
             return max(1, min(known))

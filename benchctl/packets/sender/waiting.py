@@ -300,13 +300,13 @@ class Waiting:
         if not held and not opening:
             self.held = self._opening = None  # empty ones hold a kilobyte
 
-    def _measure(self, time_s: float, one: _Held, *, is_newest: bool) -> None:
+    def _measure(self, time_s: float, held: _Held, *, is_newest: bool) -> None:
         """Take how long after an acknowledgement data passed that show that it had come."""
-        lag_s = time_s - one.at_s
+        lag_s = time_s - held.at_s
         # The sender may have been silent since the newest of all came.
-        if one.stamp is not None and (lag_s < self._lag_s or not is_newest):
+        if held.stamp is not None and (lag_s < self._lag_s or not is_newest):
             self._lag_s = max(self.lag_s, lag_s)
-        if one.stamp is None or self._lag_s > (1 + RAISED) * self.lag_s + RAISED_S:
+        if held.stamp is None or self._lag_s > (1 + RAISED) * self.lag_s + RAISED_S:
             self.shows(time_s)  # or may: without timestamps, nothing tells
 
     def _acknowledge(self, time_s: float, acked: int) -> None:

@@ -286,15 +286,17 @@ class Capture:
                 if number >= len(interfaces) or start + captured > at + size - 4:
                     yield from self._flush(link, data, packets)
                     raise _FaultError(f"{self._place(at)}: the block of a packet is damaged")
-                one = interfaces[number]
-                if one.link != link:
+                interface = interfaces[number]
+                if interface.link != link:
                     yield from self._flush(link, data, packets)
-                    link = one.link
+                    link = interface.link
                 if kind == 3:
                     self._untimed += 1
-                    captured = min(captured, one.snap_bytes or captured)
+                    captured = min(captured, interface.snap_bytes or captured)
                 else:
-                    time_ns = ((high << 32) + low) * one.mul // one.div + one.offset_ns
+                    time_ns = (
+                        (high << 32) + low
+                    ) * interface.mul // interface.div + interface.offset_ns
                     if self.began_ns is None:
                         self.began_ns = time_ns
                     time_s = (time_ns - self.began_ns) * 1e-9

@@ -23,15 +23,21 @@ def change_matrix(a: Report, b: Report, comparisons: Sequence[Comparison]) -> Pi
     Raises UsageError if no axis of B is a mesh, or no change is a share of A's mean.
     """
     axis = next((name for name in b.run.varying if is_mesh(b.trials, name)), None)
-    found = [one for one in comparisons if one.relative is not None and one.flow]
+    found = [
+        comparison
+        for comparison in comparisons
+        if comparison.relative is not None and comparison.flow
+    ]
     if axis is None or not found:
         why = "no axis is a mesh of hosts" if axis is None else "nothing to compare it with"
         raise UsageError(f"run {b.run.name}: {why}", "--kind forest draws other differences")
     metric, flow = found[0].metric, found[0].flow
     mesh = Mesh(b.trials, axis)
-    shown = [one for one in found if (one.metric, one.flow) == (metric, flow)]
-    there = {mesh.pair_of(one): one for one in reversed(shown)}
-    most = max([_LEAST, *(abs(one.relative or 0.0) for one in there.values())])
+    shown = [
+        comparison for comparison in found if (comparison.metric, comparison.flow) == (metric, flow)
+    ]
+    there = {mesh.pair_of(comparison): comparison for comparison in reversed(shown)}
+    most = max([_LEAST, *(abs(comparison.relative or 0.0) for comparison in there.values())])
     cells = [
         _cell(column, row, there.get((source, target)))
         for row, source in enumerate(mesh.hosts)
@@ -39,9 +45,9 @@ def change_matrix(a: Report, b: Report, comparisons: Sequence[Comparison]) -> Pi
     ]
     rows, columns = FROM_TO
     notes = ["in %; * marks a certain change"]
-    if rest := len({one.metric for one in found}) - 1:
+    if rest := len({comparison.metric for comparison in found}) - 1:
         notes.append(f"other metrics, for --y: {rest}")
-    if others := {one.flow for one in found} - {flow}:
+    if others := {comparison.flow for comparison in found} - {flow}:
         notes.append(f"of flow {flow}, without {', '.join(sorted(others))}")
     panel = Panel(
         named_axis(rows, mesh.hosts), cells=cells,
@@ -54,9 +60,9 @@ def change_matrix(a: Report, b: Report, comparisons: Sequence[Comparison]) -> Pi
     )  # fmt: skip
 
 
-def _cell(column: int, row: int, one: Comparison | None) -> HeatCell:
-    if one is None or one.relative is None:
+def _cell(column: int, row: int, comparison: Comparison | None) -> HeatCell:
+    if comparison is None or comparison.relative is None:
         return HeatCell(column, row, None, "")
-    percent = round(one.relative * 100)  # which makes no "-0" of a little less
-    text = f"{percent:+d}{'*' * one.verdict.is_certain}"
-    return HeatCell(column, row, one.relative, text, one.valid)
+    percent = round(comparison.relative * 100)  # which makes no "-0" of a little less
+    text = f"{percent:+d}{'*' * comparison.verdict.is_certain}"
+    return HeatCell(column, row, comparison.relative, text, comparison.valid)

@@ -66,7 +66,7 @@ def _of_axes(axes: Collection[str], rows: list[SummaryRow]) -> list[SummaryRow]:
 
 def explanation(shown: Sequence[Comparison], correction: str = "holm") -> list[str]:
     """Return what the verdicts of a table hold for, and what more repeats would show."""
-    families = {one.family: one for one in shown if one.family}
+    families = {comparison.family: comparison for comparison in shown if comparison.family}
     if not families:
         return []
     sizes = " and, apart from them, ".join(map(str, families))
@@ -75,22 +75,22 @@ def explanation(shown: Sequence[Comparison], correction: str = "holm") -> list[s
         "bh": f"5 % of the verdicts among {sizes} figures may be false (Benjamini-Hochberg)",
     }
     lines = [f"{whole[correction]}; an interval is of its figure alone"]
-    borrowing = sum(one.borrows for one in shown)
+    borrowing = sum(comparison.borrows for comparison in shown)
     if borrowing:
         lines.append(
             f"{borrowing} of {len(shown)} figures borrow the variance of the same metric at other"
             " points"
         )
-    if any(one.same_within is not None for one in shown):
+    if any(comparison.same_within is not None for comparison in shown):
         lines.append("within: of its figure alone, by two one-sided tests with 95 % confidence")
-    if disturbed := max(one.disturbed for one in shown):
+    if disturbed := max(comparison.disturbed for comparison in shown):
         lines.append(
             f"repeats of one figure are so far apart that about {format_ratio(disturbed)} of the"
             " trials may be disturbed; verdicts allow for a figure of which all repeats are"
         )
-    open_ones = [one for one in shown if one.repeats_needed is not None]
+    open_ones = [comparison for comparison in shown if comparison.repeats_needed is not None]
     if open_ones:
-        least = min(open_ones, key=lambda one: one.repeats_needed or 0)
+        least = min(open_ones, key=lambda comparison: comparison.repeats_needed or 0)
         lines.append(
             f"of the figures without a verdict, {figure_name(least)} may differ most:"
             f" {least.repeats_needed} repeats of each run would show it with a chance of 80 %"
@@ -101,8 +101,8 @@ def explanation(shown: Sequence[Comparison], correction: str = "holm") -> list[s
 def same_within(comparisons: Iterable[Comparison], share: float) -> list[Comparison]:
     """Return comparisons of which those are marked that differ by less than this share of A."""
     return [
-        replace(one, same_within=share) if is_same_within(one, share) else one
-        for one in comparisons
+        replace(comparison, same_within=share) if is_same_within(comparison, share) else comparison
+        for comparison in comparisons
     ]
 
 
@@ -121,9 +121,12 @@ def arranged(
     shown = list(comparisons) if every else of_tables(comparisons, vocabulary)
     names = (FOUND_RATE, *vocabulary.wanted, *OF_TRIALS, *vocabulary.metrics)
     places = {name: place for place, name in enumerate(dict.fromkeys(names))}
-    shown.sort(key=lambda one: places.get(one.metric, len(places)))
+    shown.sort(key=lambda comparison: places.get(comparison.metric, len(places)))
     if by_effect:
-        shown.sort(key=lambda one: -1.0 if one.effect is None else abs(one.effect), reverse=True)
+        shown.sort(
+            key=lambda comparison: -1.0 if comparison.effect is None else abs(comparison.effect),
+            reverse=True,
+        )
     return shown
 
 
@@ -157,7 +160,10 @@ def side_by_side(compared: Sequence[Sequence[Comparison]]) -> Pivot:
 
     A difference comes with half its interval.
     """
-    by_key = [{comparison_key(one): one for one in comparisons} for comparisons in compared]
+    by_key = [
+        {comparison_key(comparison): comparison for comparison in comparisons}
+        for comparisons in compared
+    ]
     firsts = {key: one for ones in reversed(by_key) for key, one in ones.items()}
     keys = [*dict.fromkeys(key for ones in by_key for key in ones)]
     places, rows = places_of([firsts[key] for key in keys])
@@ -182,51 +188,57 @@ def side_by_side(compared: Sequence[Sequence[Comparison]]) -> Pivot:
 
 def places_of(comparisons: Sequence[Comparison]) -> tuple[list[str], list[list[str]]]:
     """Return the headings and the cells that say what each comparison is of."""
-    axes = dict.fromkeys(axis for one in comparisons for axis in one.point)
-    varying = [axis for axis in axes if len({str(one.point.get(axis)) for one in comparisons}) > 1]
+    axes = dict.fromkeys(axis for comparison in comparisons for axis in comparison.point)
+    varying = [
+        axis
+        for axis in axes
+        if len({str(comparison.point.get(axis)) for comparison in comparisons}) > 1
+    ]
     ways: dict[tuple[str, str], set[str]] = {}
-    for one in comparisons:
-        ways.setdefault((one.flow, one.metric), set()).add(one.direction)
+    for comparison in comparisons:
+        ways.setdefault((comparison.flow, comparison.metric), set()).add(comparison.direction)
     rows = [
         [
-            *(str(one.point.get(axis, NOTHING)) for axis in varying),
-            one.flow or NOTHING,
-            f"{without_unit(one.metric)} {one.direction}".strip()
-            if len(ways[one.flow, one.metric]) > 1
-            else without_unit(one.metric),
+            *(str(comparison.point.get(axis, NOTHING)) for axis in varying),
+            comparison.flow or NOTHING,
+            f"{without_unit(comparison.metric)} {comparison.direction}".strip()
+            if len(ways[comparison.flow, comparison.metric]) > 1
+            else without_unit(comparison.metric),
         ]
-        for one in comparisons
+        for comparison in comparisons
     ]
     return [*varying, "flow", "metric"], rows
 
 
-def verdict_text(one: Comparison, b: str = letter(1)) -> str:
+def verdict_text(comparison: Comparison, b: str = letter(1)) -> str:
     """Return the verdict on a figure in words; of a figure that one run lacks, which one has it."""
-    if not (one.a and one.b):
-        return f"only in {letter(0) if one.a else b}"
-    return str(one.verdict) if one.valid else NOT_VALID
+    if not (comparison.a and comparison.b):
+        return f"only in {letter(0) if comparison.a else b}"
+    return str(comparison.verdict) if comparison.valid else NOT_VALID
 
 
-def full_verdict(one: Comparison, b: str = letter(1)) -> str:
+def full_verdict(comparison: Comparison, b: str = letter(1)) -> str:
     """Return the verdict in words; of one that is not certain, with the reason."""
-    said = verdict_text(one, b)
-    if one.same_within is not None:
-        share = _in_points(one.metric, format_ratio(one.same_within))
-        return f"{said}, within {share}" if one.verdict.is_certain else f"same within {share}"
+    said = verdict_text(comparison, b)
+    if comparison.same_within is not None:
+        share = _in_points(comparison.metric, format_ratio(comparison.same_within))
+        return (
+            f"{said}, within {share}" if comparison.verdict.is_certain else f"same within {share}"
+        )
     if said == Verdict.APART:
-        among = f" among {one.family:,} figures" if one.family > 1 else ""
-        counts = " and ".join(map(str, sorted({len(one.a), len(one.b)})))
+        among = f" among {comparison.family:,} figures" if comparison.family > 1 else ""
+        counts = " and ".join(map(str, sorted({len(comparison.a), len(comparison.b)})))
         return f"{said}, but not certain{among} with {counts} repeats"
     if said == Verdict.VARYING:
         return f"{said} for figures that vary like these"
     return said
 
 
-def relative(one: Comparison) -> str:
+def relative(comparison: Comparison) -> str:
     """Show a difference as a share of A; nothing of ratios, whose difference is in points."""
-    if not one.relative or one.metric.endswith("_ratio"):
+    if not comparison.relative or comparison.metric.endswith("_ratio"):
         return ""
-    return f"{'+' if one.relative > 0 else ''}{format_ratio(one.relative)}"
+    return f"{'+' if comparison.relative > 0 else ''}{format_ratio(comparison.relative)}"
 
 
 def _value(metric: str, value: float | None) -> str:
@@ -240,13 +252,17 @@ def signed(metric: str, value: float | None) -> str:
     return f"{'+' if value > 0 else ''}{_in_points(metric, format_value(metric, value))}"
 
 
-def _with_half(one: Comparison) -> str:
+def _with_half(comparison: Comparison) -> str:
     """Show a difference with half its interval, which lies evenly around it."""
-    if one.difference is None or one.low is None or one.high is None:
-        return signed(one.metric, one.difference)
-    text = format_mean(one.metric, one.difference, (one.high - one.low) / 2)
-    points = one.metric.endswith("_ratio")
-    return f"{'+' if one.difference > 0 else ''}{text.replace('%', 'pp') if points else text}"
+    if comparison.difference is None or comparison.low is None or comparison.high is None:
+        return signed(comparison.metric, comparison.difference)
+    text = format_mean(
+        comparison.metric, comparison.difference, (comparison.high - comparison.low) / 2
+    )
+    points = comparison.metric.endswith("_ratio")
+    return (
+        f"{'+' if comparison.difference > 0 else ''}{text.replace('%', 'pp') if points else text}"
+    )
 
 
 def _in_points(metric: str, text: str) -> str:
@@ -254,8 +270,11 @@ def _in_points(metric: str, text: str) -> str:
     return f"{text.removesuffix('%')}pp" if metric.endswith("_ratio") else text
 
 
-def interval(one: Comparison) -> str:
+def interval(comparison: Comparison) -> str:
     """Show the interval of a difference in one unit: ``-0.400 … +6.80 Mbit/s``."""
-    if one.low is None or one.high is None:
+    if comparison.low is None or comparison.high is None:
         return NOTHING
-    return _in_points(one.metric, format_range(one.metric, one.low, one.high, signed=True))
+    return _in_points(
+        comparison.metric,
+        format_range(comparison.metric, comparison.low, comparison.high, signed=True),
+    )

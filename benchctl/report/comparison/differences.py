@@ -73,11 +73,11 @@ def _facts(runs: Sequence[Run]) -> Iterator[_Row]:
 
 
 def _facts_of(of_runs: Sequence[Facts], before: str) -> Iterator[_Row]:
-    facts = [dict(flat(one)) for one in of_runs]
+    facts = [dict(flat(run)) for run in of_runs]
     for name in facts[0]:
         # Devices come and go with labs, and other tools are there or not.
-        if name not in PASSING and all(name in one for one in facts):
-            yield from _row(f"{before}{name}", [one[name] for one in facts])
+        if name not in PASSING and all(name in fact for fact in facts):
+            yield from _row(f"{before}{name}", [fact[name] for fact in facts])
 
 
 def _row(name: str, values: Sequence[object]) -> Iterator[_Row]:

@@ -36,7 +36,11 @@ def forest(a: Run, b: Run, comparisons: Sequence[Comparison]) -> Picture:
 
     Raises UsageError if no difference is a share: A's mean is 0, or only one run has the figure.
     """
-    found = [(one, change) for one in comparisons if (change := one.relative) is not None]
+    found = [
+        (comparison, change)
+        for comparison in comparisons
+        if (change := comparison.relative) is not None
+    ]
     if not found:
         raise UsageError(
             f"{a.name} and {b.name} have no figure in common to draw",
@@ -44,7 +48,11 @@ def forest(a: Run, b: Run, comparisons: Sequence[Comparison]) -> Picture:
         )
     shown = found[:MOST_ROWS]
     differences = [_difference(row, one, change) for row, (one, change) in enumerate(shown)]
-    ends = [end for one in differences for end in (one.value, one.low, one.high)]
+    ends = [
+        end
+        for difference in differences
+        for end in (difference.value, difference.low, difference.high)
+    ]
     known = [0.0, *(end for end in ends if math.isfinite(end))]
     most = _most(differences)
     low, high = max(min(known), -most), min(max(known), most)
@@ -54,7 +62,7 @@ def forest(a: Run, b: Run, comparisons: Sequence[Comparison]) -> Picture:
     notes += left_out(len(found), len(shown), "differences")
     if absent := len(comparisons) - len(found):
         notes.append(f"figures without a change, which compare shows: {absent}")
-    if any(not low <= one.value <= high for one in differences):
+    if any(not low <= difference.value <= high for difference in differences):
         notes.append("a change beyond the axis is drawn at its end; its figure stands beside it")
     if low > min(known) or high < max(known):
         notes.append("some intervals go on beyond the axis")
@@ -70,20 +78,30 @@ def forest(a: Run, b: Run, comparisons: Sequence[Comparison]) -> Picture:
 def _most(differences: Sequence[Difference]) -> float:
     """Return the greatest change that the axis shows, either way."""
     farthest = [
-        max(abs(end) for end in (one.value, one.low, one.high) if math.isfinite(end))
-        for one in differences
+        max(
+            abs(end)
+            for end in (difference.value, difference.low, difference.high)
+            if math.isfinite(end)
+        )
+        for difference in differences
     ]
-    certain = [abs(one.value) for one in differences if one.certain]
+    certain = [abs(difference.value) for difference in differences if difference.certain]
     return min(FARTHEST_RATIO, max([FAR * median(farthest), *certain]))
 
 
-def _difference(row: int, one: Comparison, change: float) -> Difference:
-    assert one.mean_a is not None
-    scale = abs(one.mean_a)
-    low, high = (math.nan if end is None else end / scale for end in (one.low, one.high))
-    shown = relative(one) or (signed(one.metric, one.difference) if change else "0 %")
-    word = f"{shown} {verdict_text(one)}"
-    return Difference(row, change, low, high, one.verdict.is_certain and one.valid, word)
+def _difference(row: int, comparison: Comparison, change: float) -> Difference:
+    assert comparison.mean_a is not None
+    scale = abs(comparison.mean_a)
+    low, high = (
+        math.nan if end is None else end / scale for end in (comparison.low, comparison.high)
+    )
+    shown = relative(comparison) or (
+        signed(comparison.metric, comparison.difference) if change else "0 %"
+    )
+    word = f"{shown} {verdict_text(comparison)}"
+    return Difference(
+        row, change, low, high, comparison.verdict.is_certain and comparison.valid, word
+    )
 
 
 def _names(comparisons: Sequence[Comparison]) -> list[str]:

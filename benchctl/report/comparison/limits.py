@@ -26,25 +26,31 @@ class ChangeLimit(Struct, frozen=True):
     verdict: Verdict
     share: float
 
-    def broken_by(self, one: Comparison) -> bool:
+    def broken_by(self, comparison: Comparison) -> bool:
         """Return whether a comparison shows such a change, or a larger one."""
-        if one.metric != self.metric or one.verdict is not self.verdict or not one.valid:
+        if (
+            comparison.metric != self.metric
+            or comparison.verdict is not self.verdict
+            or not comparison.valid
+        ):
             return False
-        change = one.difference if one.metric.endswith("_ratio") else one.relative
+        change = (
+            comparison.difference if comparison.metric.endswith("_ratio") else comparison.relative
+        )
         return change is None or abs(change) >= self.share
 
-    def may_be_broken_by(self, one: Comparison, better: str) -> bool:
+    def may_be_broken_by(self, comparison: Comparison, better: str) -> bool:
         """Return whether the repeats do not exclude such a change; ``better`` is the metric's.
 
         A figure that is only in the second run has not changed.
         """
-        if one.metric != self.metric or not one.a:
+        if comparison.metric != self.metric or not comparison.a:
             return False
         if self.verdict is Verdict.DIFFERENT:
-            return not is_same_within(one, self.share)
+            return not is_same_within(comparison, self.share)
         if self.verdict is Verdict.BETTER:
             better = {"higher": "lower", "lower": "higher"}.get(better, "")
-        return not is_no_worse(one, self.share, better)
+        return not is_no_worse(comparison, self.share, better)
 
     def __str__(self) -> str:
         points = self.metric.endswith("_ratio")

@@ -57,25 +57,25 @@ def report_entry(report: Report) -> Entry:
             }
             for row in report.summary
         ],
-        "searches": [_search_entry(one) for one in report.found],
+        "searches": [_search_entry(search) for search in report.found],
         "expectations": [
-            {key: getattr(one, key) for key in OUTCOME_KEYS} for one in report.outcomes
+            {key: getattr(outcome, key) for key in OUTCOME_KEYS} for outcome in report.outcomes
         ],
     }
 
 
-def _search_entry(one: Found) -> Entry:
-    finding = one.finding
+def _search_entry(found: Found) -> Entry:
+    finding = found.finding
     return {
-        "point": one.point,
-        "repeat": one.repeat,
+        "point": found.point,
+        "repeat": found.repeat,
         "outcome": finding.outcome,
         "passing_bps": finding.passing_bps,
         "failing_bps": finding.failing_bps,
         "confirmed": finding.confirmed,
         "tries": finding.tries,
         "why": finding.why,
-        "expected_bps": one.expected_bps,
+        "expected_bps": found.expected_bps,
     }
 
 
@@ -87,23 +87,23 @@ def _ended_entry(run: Run, ended: TrialReport) -> Entry:
             "reported": _only(reported, entry["metrics"]),
             "limit": limit_entry(limits[direction]) if direction in limits else None,
             "clocks": clock_entry(clocks) if clocks is not None else None,
-            "events": _events(one, entry),
+            "events": _events(flow, entry),
         }
-        for one in ended.flows
-        for limits in (limits_of(one),)
-        for clocks in (clocks_in(run, one),)
-        for entry in flow_entries(one.flow, one.told)
+        for flow in ended.flows
+        for limits in (limits_of(flow),)
+        for clocks in (clocks_in(run, flow),)
+        for entry in flow_entries(flow.flow, flow.told)
         for direction in (entry["direction"],)
-        for reported in (reported_of(told, point, one.flow.name, direction),)
+        for reported in (reported_of(told, point, flow.flow.name, direction),)
     ]
     of_trial = {"reported": _only(reported_of(told, point), OF_TRIALS)}
     return {**trial_entry(ended.trial), "flows": flows, **of_trial}
 
 
-def _events(one: FlowReport, entry: Entry) -> list[Entry]:
+def _events(report: FlowReport, entry: Entry) -> list[Entry]:
     return [
         {"kind": event.kind, **{key: getattr(event, key) for key in EVENT_KEYS}}
-        for event in one.events
+        for event in report.events
         if event.direction == entry["direction"]
     ]
 
@@ -199,7 +199,7 @@ def flow_entries(flow: RecordedFlow, figures: Figures) -> Iterator[Entry]:
                 }
                 for hop in flow.route
             ],
-            "captures": [asdict(one) for one in flow.captures],
+            "captures": [asdict(capture) for capture in flow.captures],
             "paired": list(flow.paired),
         }
 
@@ -252,32 +252,32 @@ def summary_entry(row: SummaryRow) -> Entry:
     }
 
 
-def comparison_entry(one: Comparison) -> Entry:
+def comparison_entry(comparison: Comparison) -> Entry:
     """Return a comparison as JSON-like data, in SI base units."""
     return {
-        "point": one.point,
-        "flow": one.flow,
-        "direction": one.direction,
-        "metric": one.metric,
-        "unit": unit_of(one.metric),
-        "n_a": len(one.a),
-        "n_b": len(one.b),
-        "mean_a": one.mean_a,
-        "mean_b": one.mean_b,
-        "difference": one.difference,
-        "relative": one.relative,
-        "ci95_low": one.low,
-        "ci95_high": one.high,
-        "p": one.p,
-        "p_adjusted": one.adjusted,
-        "family": one.family,
-        "borrows_variance": one.borrows,
-        "effect_size": one.effect,
-        "repeats_needed": one.repeats_needed,
-        "disturbed_ratio": one.disturbed,
-        "same_within": one.same_within,
-        "verdict": str(one.verdict),
-        "valid": one.valid,
+        "point": comparison.point,
+        "flow": comparison.flow,
+        "direction": comparison.direction,
+        "metric": comparison.metric,
+        "unit": unit_of(comparison.metric),
+        "n_a": len(comparison.a),
+        "n_b": len(comparison.b),
+        "mean_a": comparison.mean_a,
+        "mean_b": comparison.mean_b,
+        "difference": comparison.difference,
+        "relative": comparison.relative,
+        "ci95_low": comparison.low,
+        "ci95_high": comparison.high,
+        "p": comparison.p,
+        "p_adjusted": comparison.adjusted,
+        "family": comparison.family,
+        "borrows_variance": comparison.borrows,
+        "effect_size": comparison.effect,
+        "repeats_needed": comparison.repeats_needed,
+        "disturbed_ratio": comparison.disturbed,
+        "same_within": comparison.same_within,
+        "verdict": str(comparison.verdict),
+        "valid": comparison.valid,
     }
 
 

@@ -27,15 +27,17 @@ def export(stored: StoredRun) -> Iterator[str]:
             })
             for flow in flows.values()
         }  # fmt: skip
-        for one in reader.samples_of_trial(trial.id):
-            begun = flows[one.flow_id].started_time
-            if begun is None or not one.metrics:
+        for sample in reader.samples_of_trial(trial.id):
+            begun = flows[sample.flow_id].started_time
+            if begun is None or not sample.metrics:
                 continue
-            told = {"told_by": one.role, "stream": one.stream, "direction": one.direction,
-                    "omitted": str(one.omitted).lower()}  # fmt: skip
-            fields = ",".join(f"{_escaped(name)}={value!r}" for name, value in one.metrics.items())
-            time_ns = round((begun + one.end_s) * 1e9)
-            yield f"benchctl{heads[one.flow_id]}{_tags(told)} {fields} {time_ns}\n"
+            told = {"told_by": sample.role, "stream": sample.stream, "direction": sample.direction,
+                    "omitted": str(sample.omitted).lower()}  # fmt: skip
+            fields = ",".join(
+                f"{_escaped(name)}={value!r}" for name, value in sample.metrics.items()
+            )
+            time_ns = round((begun + sample.end_s) * 1e9)
+            yield f"benchctl{heads[sample.flow_id]}{_tags(told)} {fields} {time_ns}\n"
 
 
 def _tags(tags: dict[str, object]) -> str:

@@ -26,8 +26,8 @@ def export(stored: StoredRun) -> Iterator[str]:
 def junit(report: Report, *, strict: bool = False) -> str:
     """Return the expectations of a run; with ``strict``, all that are not met are failures."""
     run, outcomes = report.run, report.outcomes
-    failed = [one.trial for one in report.trials if one.trial.status is not Status.OK]
-    failures = sum(one.fails(strict=strict) for one in outcomes)
+    failed = [trial.trial for trial in report.trials if trial.trial.status is not Status.OK]
+    failures = sum(outcome.fails(strict=strict) for outcome in outcomes)
     begun = run.started_time or run.created_time
     attributes = {
         "name": run.profile,
@@ -39,7 +39,7 @@ def junit(report: Report, *, strict: bool = False) -> str:
         "tests": len(outcomes) + len(failed),
         "failures": failures,
         "errors": len(failed),
-        "skipped": sum(one.answer is not Answer.MET for one in outcomes) - failures,
+        "skipped": sum(outcome.answer is not Answer.MET for outcome in outcomes) - failures,
         "time": f"{(run.finished_time or begun) - begun:.3f}",
     }
     known = {"run": run.name, "title": run.title, "status": run.status, "error": run.error}
@@ -52,7 +52,7 @@ def junit(report: Report, *, strict: bool = False) -> str:
           for name, value in known.items()),
         "    </properties>",
         *(_trial_case(run.profile, trial) for trial in failed),
-        *(_case(run.profile, one, strict=strict) for one in outcomes),
+        *(_case(run.profile, outcome, strict=strict) for outcome in outcomes),
         "    <system-out></system-out>",
         "    <system-err></system-err>",
         "  </testsuite>",
@@ -61,13 +61,13 @@ def junit(report: Report, *, strict: bool = False) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _case(profile: str, one: Outcome, *, strict: bool) -> str:
-    name = f"{one.text}, {one.direction}" if one.direction else one.text
-    if one.fails(strict=strict):
-        return _test(profile, name, "failure", f"{one.answer}: {one.why}", "expectation")
+def _case(profile: str, outcome: Outcome, *, strict: bool) -> str:
+    name = f"{outcome.text}, {outcome.direction}" if outcome.direction else outcome.text
+    if outcome.fails(strict=strict):
+        return _test(profile, name, "failure", f"{outcome.answer}: {outcome.why}", "expectation")
     # JUnit has no warnings: what counts for nothing is skipped.
-    result = "" if one.answer is Answer.MET else "skipped"
-    return _test(profile, name, result, f"{one.answer}: {one.why}")
+    result = "" if outcome.answer is Answer.MET else "skipped"
+    return _test(profile, name, result, f"{outcome.answer}: {outcome.why}")
 
 
 def _trial_case(profile: str, trial: Trial) -> str:

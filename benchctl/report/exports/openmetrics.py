@@ -34,13 +34,13 @@ def export(stored: StoredRun) -> Iterator[str]:
     if run.finished_time is not None:
         about = "when the run ended, in Unix time"
         yield from _family("run_finished_seconds", about, [(profile, run.finished_time)], "seconds")
-    trials = Counter(str(one.trial.status) for one in report.trials)
+    trials = Counter(str(trial.trial.status) for trial in report.trials)
     statuses: Samples = [({**profile, "status": status}, n) for status, n in sorted(trials.items())]
     yield from _family("trials", "trials by their status", statuses)
     met: Samples = [
-        ({**profile, "expectation": one.text}, int(one.is_met))
-        for one in report.outcomes
-        if one.answer is not Answer.UNDECIDED
+        ({**profile, "expectation": outcome.text}, int(outcome.is_met))
+        for outcome in report.outcomes
+        if outcome.answer is not Answer.UNDECIDED
     ]
     about = "1 if an expectation of the profile was met, 0 if not; none if it is undecided"
     yield from _family("expectation_met", about, met)

@@ -54,8 +54,8 @@ def export(stored: StoredRun) -> Iterator[bytes]:
             for trial in reader.trials(run.id):
                 flows = reader.flows(trial.id, all_attempts=True)
                 told = {flow.id: _told(run, trial, flow) for flow in flows}
-                for one in bulk.columns(told):
-                    waiting.append(_table(pa, schema, told[one.flow_id], one))
+                for column in bulk.columns(told):
+                    waiting.append(_table(pa, schema, told[column.flow_id], column))
                     if sum(table.num_rows for table in waiting) >= _GROUP_ROWS:
                         writer.write_table(pa.concat_tables(waiting).unify_dictionaries())
                         waiting = []

@@ -53,10 +53,10 @@ class _PromisedRun(ExportedRun):
         for trial in self._stored.trials():
             of_trial = {"trial": trial.position, "repeat": trial.repeat, "point": trial.point}
             flows = {flow.id: flow for flow in reader.flows(trial.id, all_attempts=True)}
-            for one in reader.samples_of_trial(trial.id):
-                flow = flows[one.flow_id]
+            for sample in reader.samples_of_trial(trial.id):
+                flow = flows[sample.flow_id]
                 yield {
                     **of_trial,
                     "started_time": flow.started_time,
-                    **sample_entry(flow, one),
+                    **sample_entry(flow, sample),
                 }

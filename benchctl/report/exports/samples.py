@@ -23,9 +23,9 @@ def _rows(reader: Reader, run: Run) -> Iterator[list[object]]:
     for trial in reader.trials(run.id):
         flows = {flow.id: flow for flow in reader.flows(trial.id, all_attempts=True)}
         where = [trial.position, trial.repeat, *(trial.point.get(axis, "") for axis in axes)]
-        for one in reader.samples_of_trial(trial.id):
-            flow = flows[one.flow_id]
-            teller = [flow.name, flow.attempt, one.role, one.stream, one.direction]
-            interval = [one.start_s, one.end_s, int(one.omitted)]
-            for metric, value in one.metrics.items():
+        for sample in reader.samples_of_trial(trial.id):
+            flow = flows[sample.flow_id]
+            teller = [flow.name, flow.attempt, sample.role, sample.stream, sample.direction]
+            interval = [sample.start_s, sample.end_s, int(sample.omitted)]
+            for metric, value in sample.metrics.items():
                 yield [*where, *teller, *interval, metric, value, unit_of(metric)]

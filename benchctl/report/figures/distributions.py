@@ -105,11 +105,11 @@ def _pools(request: PictureRequest, metric: str, bulk: Bulk) -> Iterator[_Pool]:
     """Yield the samples of each point, flow and direction that has some."""
     pools: dict[tuple[object, ...], _Pool] = {}
     vocabulary = request.run.vocabulary
-    for one in request.trials:
-        series = _series(bulk, [flow.flow.id for flow in one.flows], metric)
-        for flow in one.flows:
+    for trial in request.trials:
+        series = _series(bulk, [flow.flow.id for flow in trial.flows], metric)
+        for flow in trial.flows:
             for way in ways_of(flow, [metric]):
-                source = Source(one.trial.point, way.name, way.direction)
+                source = Source(trial.trial.point, way.name, way.direction)
                 key = (str(sorted(source.point.items())), source.flow, source.direction)
                 pool = pools.setdefault(key, _Pool(source))
                 before = len(pool.values)
@@ -128,12 +128,14 @@ def _series(
 ) -> Mapping[tuple[int, str], Mapping[str, Mapping[int, array[float]]]]:
     """Return values by flow and direction, role, and stream; none of the omitted part."""
     found: dict[tuple[int, str], dict[str, dict[int, array[float]]]] = {}
-    for one in bulk.columns(flows, [metric]):
-        of_role = found.setdefault((one.flow_id, one.direction), {}).setdefault(one.role, {})
-        values: Iterable[float] = one.values[metric]
-        if any(one.omitted):
-            values = compress(values, (not omitted for omitted in one.omitted))
-        of_role.setdefault(one.stream, array("d")).extend(values)
+    for column in bulk.columns(flows, [metric]):
+        of_role = found.setdefault((column.flow_id, column.direction), {}).setdefault(
+            column.role, {}
+        )
+        values: Iterable[float] = column.values[metric]
+        if any(column.omitted):
+            values = compress(values, (not omitted for omitted in column.omitted))
+        of_role.setdefault(column.stream, array("d")).extend(values)
     return found
 
 

@@ -103,8 +103,8 @@ def _figures(reader: Reader, report: Report, wanted: Wanted) -> Generator[Pictur
     with closing(Bulk(reader.path)) as bulk:
         request = _resolved(report, wanted, bulk)
         makers: Mapping[PictureKind, Callable[[PictureRequest], Picture | None]] = {
-            PictureKind.TIME: lambda one: over_time(one, bulk),
-            **dict.fromkeys(DISTRIBUTIONS, lambda one: distributed(one, bulk)),
+            PictureKind.TIME: lambda request: over_time(request, bulk),
+            **dict.fromkeys(DISTRIBUTIONS, lambda request: distributed(request, bulk)),
             PictureKind.PLANE: plane,
             PictureKind.SEARCH: searched,
             PictureKind.HEAT: _if_measured(heat),
@@ -161,9 +161,9 @@ def _only(report: Report, only: Mapping[str, Collection[str]]) -> Report:
     holds = holding(report.run, only)
     return replace(
         report,
-        trials=[one for one in report.trials if holds(one.trial.point)],
+        trials=[trial for trial in report.trials if holds(trial.trial.point)],
         summary=[row for row in report.summary if holds(row.point)],
-        measured=[one for one in report.measured if holds(one.point)],
+        measured=[measured for measured in report.measured if holds(measured.point)],
     )
 
 
@@ -270,7 +270,9 @@ def _kind(report: Report, x: str, free: Sequence[str], bulk: Bulk) -> PictureKin
     run = report.run
     lab = run.settings.lab
     sampled = bool(bulk.metrics(run.id))
-    changes = (lab is not None and lab.changes) or any(one.events for one in run.settings.expect)
+    changes = (lab is not None and lab.changes) or any(
+        expectation.events for expectation in run.settings.expect
+    )
     if x == TIME or (not x and sampled and (changes or not free)):
         return PictureKind.TIME
     if not x and run.settings.search is not None:
@@ -372,7 +374,7 @@ def _parts(report: Report, request: PictureRequest, wanted: Wanted) -> Iterator[
         if not more and text in map(str, run.values[_axis(run, axis, "--only")])
     }
     axes = [axis for axis in by if axis != REPEAT and len(_there(report, axis)) > 1]
-    repeats = sorted({one.trial.repeat for one in report.trials}) if REPEAT in by else [0]
+    repeats = sorted({trial.trial.repeat for trial in report.trials}) if REPEAT in by else [0]
     if len(repeats) == 1:
         repeats = [0]
     values = [

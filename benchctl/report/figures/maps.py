@@ -49,25 +49,25 @@ class Mesh:
     def __init__(self, trials: Iterable[TrialReport], axis: str) -> None:
         self._axis = axis
         self._pairs = {
-            (str(one.trial.point[axis]), flow.name): (flow.source, flow.to)
-            for one in trials
-            if axis in one.trial.point
-            for flow in one.trial.flows
+            (str(trial.trial.point[axis]), flow.name): (flow.source, flow.to)
+            for trial in trials
+            if axis in trial.trial.point
+            for flow in trial.trial.flows
         }
         self.hosts = [*dict.fromkeys(host for pair in self._pairs.values() for host in pair)]
 
-    def pair_of(self, one: SummaryRow | Comparison) -> Names:
+    def pair_of(self, row: SummaryRow | Comparison) -> Names:
         """Return from where to where data go."""
-        source, target = self._pairs[str(one.point[self._axis]), one.flow]
-        return (target, source) if one.direction == Direction.RECEIVE else (source, target)
+        source, target = self._pairs[str(row.point[self._axis]), row.flow]
+        return (target, source) if row.direction == Direction.RECEIVE else (source, target)
 
 
 def is_mesh(trials: Iterable[TrialReport], axis: str) -> bool:
     """Return whether the values of an axis are pairs of hosts, of which no host is in each."""
     pairs = {
-        (str(one.trial.point[axis]), (one.trial.flows[0].source, one.trial.flows[0].to))
-        for one in trials
-        if axis in one.trial.point and one.trial.flows
+        (str(trial.trial.point[axis]), (trial.trial.flows[0].source, trial.trial.flows[0].to))
+        for trial in trials
+        if axis in trial.trial.point and trial.trial.flows
     }
     of_values, of_pairs = (dict(pairs), {pair: value for value, pair in pairs})
     sources, targets = ({pair[end] for pair in of_pairs} for end in (0, 1))

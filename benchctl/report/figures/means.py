@@ -87,8 +87,8 @@ def _by_phase(request: PictureRequest, rows: Rows) -> list[SummaryRow]:
 def _absent(request: PictureRequest, values: Sequence[Any]) -> list[str]:
     """Return a note about values of the x-axis that were measured, and have no figure."""
     known = [*map(str, values)]
-    tried = [str(one.trial.point[request.x]) for one in request.trials
-             if request.x in one.trial.point]  # fmt: skip
+    tried = [str(trial.trial.point[request.x]) for trial in request.trials
+             if request.x in trial.trial.point]  # fmt: skip
     absent = [text for text in dict.fromkeys(tried) if text not in known]
     return [f"there is no figure at {request.x}={', '.join(absent)}"] if absent else []
 
@@ -148,11 +148,11 @@ def _lines(name: str, number: int, rows: Rows, place: XOf) -> Iterator[PictureLi
     """Yield what was measured on a line, and what is beside it."""
     xs = [place(row) for row in rows]
     spreads = [row.spread for row in rows]
-    known = any(one.half is not None for one in spreads)
+    known = any(spread.half is not None for spread in spreads)
     yield PictureLine(
-        name, number, xs, [one.mean for one in spreads],
-        [_known(one.ci95_low) for one in spreads] if known else (),
-        [_known(one.ci95_high) for one in spreads] if known else (),
+        name, number, xs, [spread.mean for spread in spreads],
+        [_known(spread.ci95_low) for spread in spreads] if known else (),
+        [_known(spread.ci95_high) for spread in spreads] if known else (),
     )  # fmt: skip
     for role in (LineRole.EXPECTED, LineRole.REPORTED):
         values = [_known(row.beside.get(role.value)) for row in rows]

@@ -62,13 +62,13 @@ def names_of(sources: Iterable[Source], axes: Sequence[str], without: str = "") 
     shown = [
         axis
         for axis in axes
-        if axis != without and len({str(one.point.get(axis)) for one in sources}) > 1
+        if axis != without and len({str(source.point.get(axis)) for source in sources}) > 1
     ]
-    keys = {(str(one.point.get(without)), one.flow, one.direction,
-             *(str(one.point.get(axis)) for axis in shown)) for one in sources}  # fmt: skip
+    keys = {(str(source.point.get(without)), source.flow, source.direction,
+             *(str(source.point.get(axis)) for axis in shown)) for source in sources}  # fmt: skip
     for flow, way in ((False, False), (True, False), (False, True), (True, True)):
         naming = Naming(tuple(shown), flow=flow, way=way)
-        told = {(str(one.point.get(without)), naming.key(one)) for one in sources}
+        told = {(str(source.point.get(without)), naming.key(source)) for source in sources}
         if len(told) == len(keys):
             break
     return naming

@@ -97,9 +97,9 @@ def plane(request: PictureRequest) -> Picture | None:
 
 
 def _spots(request: PictureRequest) -> Iterator[_Spot]:
-    for one in request.trials:
-        valid = all(link["kept"] for link in one.trial.links)
-        for flow in one.flows:
+    for trial in request.trials:
+        valid = all(link["kept"] for link in trial.trial.links)
+        for flow in trial.flows:
             if not flow.flow.status.counts:
                 continue
             for way, limit in limits_of(flow).items():
@@ -108,7 +108,7 @@ def _spots(request: PictureRequest) -> Iterator[_Spot]:
                 known = [window for window in windows if window]
                 if known and limit.rtt_s:
                     yield _Spot(
-                        Source(one.trial.point, flow.flow.name, way), limit.streams * min(known),
+                        Source(trial.trial.point, flow.flow.name, way), limit.streams * min(known),
                         limit.rate_bps, limit.rtt_s, limit.min_rtt_s or limit.rtt_s,
                         limit.share_bps, valid,
                     )  # fmt: skip

@@ -77,20 +77,20 @@ class PictureRequest(Struct, frozen=True):
     def _measured(self) -> str:
         if self.kind in (PictureKind.PLANE, PictureKind.SEARCH) or len(self.metrics) > 1:
             return ""
-        return "-".join(".".join(filter(None, one)) for one in self.metrics)
+        return "-".join(".".join(filter(None, metric)) for metric in self.metrics)
 
     @property
     def trials(self) -> list[TrialReport]:
         """The trials of the part."""
         return [
-            one
-            for one in self.report.trials
-            if self.part.holds(one.trial.point) and self.part.repeat in (0, one.trial.repeat)
+            trial
+            for trial in self.report.trials
+            if self.part.holds(trial.trial.point) and self.part.repeat in (0, trial.trial.repeat)
         ]
 
     def _of_trials(self) -> Iterator[str]:
         """Yield notes about trials that measured nothing to their end, or nothing valid."""
-        trials = [one.trial for one in self.trials]
+        trials = [trial.trial for trial in self.trials]
         invalid = sum(not all(link["kept"] for link in trial.links) for trial in trials)
         if invalid and self.kind in OF_SAMPLES:
             yield f"{_of(invalid, trials)} not valid for this lab, which did not keep up"

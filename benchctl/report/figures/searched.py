@@ -25,20 +25,20 @@ def searched(request: PictureRequest) -> Picture | None:
     if search is None:
         return None
     groups: dict[object, list[Try]] = {}
-    for one in request.trials:
-        groups.setdefault(search_key(search, one.trial), []).append(try_of(search, one))
+    for trial in request.trials:
+        groups.setdefault(search_key(search, trial.trial), []).append(try_of(search, trial))
     if not groups:
         return None
     (key, tries), *others = groups.items()
-    tries = [one for one in tries if one.passed is not None]
+    tries = [attempt for attempt in tries if attempt.passed is not None]
     xs = [float(place) for place in range(len(tries))]
-    rates = [one.rate_bps for one in tries]
+    rates = [attempt.rate_bps for attempt in tries]
     lines = [
         PictureLine(_NAMES[0], 0, xs, _so_far(tries, passed=True, best=max)),
         PictureLine(_NAMES[1], 1, xs, _so_far(tries, passed=False, best=min)),
     ]
     for number, passed in ((0, True), (1, False)):
-        ys = [one.rate_bps if one.passed is passed else math.nan for one in tries]
+        ys = [attempt.rate_bps if attempt.passed is passed else math.nan for attempt in tries]
         lines.append(PictureLine("tried", number, xs, ys, role=LineRole.REPORTED))
     lines += _expected(request, key, xs)
     # The bracket is narrow beside its distance from 0.
@@ -55,16 +55,16 @@ def _so_far(
     """Return the best rate of the tries up to each; NaN before the first one."""
     found: list[float] = []
     ys = []
-    for one in tries:
-        if one.passed is passed:
-            found.append(one.rate_bps)
+    for attempt in tries:
+        if attempt.passed is passed:
+            found.append(attempt.rate_bps)
         ys.append(best(found) if found else math.nan)
     return ys
 
 
 def _expected(request: PictureRequest, key: object, xs: Sequence[float]) -> list[PictureLine]:
-    for one in request.report.found:
-        if (point_key(one.point), one.repeat) == key and one.expected_bps is not None:
-            ys = [one.expected_bps] * len(xs)
+    for search in request.report.found:
+        if (point_key(search.point), search.repeat) == key and search.expected_bps is not None:
+            ys = [search.expected_bps] * len(xs)
             return [PictureLine("expected", None, xs, ys, role=LineRole.EXPECTED)]
     return []

@@ -61,17 +61,17 @@ def over_time(request: PictureRequest, bulk: Bulk) -> Picture | None:
     trials = request.trials
     metrics = [metric for metric, _ in request.metrics]
     sources = [
-        (Source(one.trial.point, way.name, way.direction), _first_of(flow, way, metrics))
-        for one in trials
-        for flow in one.flows
+        (Source(trial.trial.point, way.name, way.direction), _first_of(flow, way, metrics))
+        for trial in trials
+        for flow in trial.flows
         for way in ways_of(flow, metrics)
     ]
-    sources.sort(key=lambda one: place_of(request.run, one[0].point))
+    sources.sort(key=lambda source: place_of(request.run, source[0].point))
     naming = names_of((source for source, _ in sources), request.axes)
     firsts = {naming.key(source): metric for source, metric in sources}
     drawn = _Drawn(request, naming, metrics, firsts)
-    for one in sorted(trials, key=lambda one: one.trial.repeat):
-        drawn.add(one, bulk)
+    for trial in sorted(trials, key=lambda trial: trial.trial.repeat):
+        drawn.add(trial, bulk)
     return drawn.figure()
 
 
@@ -106,14 +106,14 @@ def _first_of(flow: FlowReport, way: FlowLine, metrics: Sequence[str]) -> str:
 
 
 def read_traces(
-    bulk: Bulk, one: TrialReport, vocabulary: Vocabulary, metrics: Collection[str]
+    bulk: Bulk, report: TrialReport, vocabulary: Vocabulary, metrics: Collection[str]
 ) -> TrialLines:
     """Return the lines of a trial's last attempt, of some metrics. Raises StoreError."""
-    trial = one.trial
+    trial = report.trial
     delays_s = {flow.name: flow.delay_s for flow in trial.flows}
     window = TimeWindow(0.0, max(trial.duration_s, LEAST_SPAN_S))
     traces = TrialLines(window, (), vocabulary, [*delays_s])
-    flows = {one.flow.id: one.flow for one in one.flows}
+    flows = {flow.flow.id: flow.flow for flow in report.flows}
     for columns in bulk.columns(flows, metrics):
         flow = flows[columns.flow_id]
         streams = flow.requested.get("streams", 1)
@@ -159,10 +159,10 @@ class _Drawn:
         self._rates: dict[str, list[PictureLine]] = {}
         """The rates of all flows of a point in one direction, by the name of their total."""
 
-    def add(self, one: TrialReport, bulk: Bulk) -> None:
-        trial = one.trial
+    def add(self, report: TrialReport, bulk: Bulk) -> None:
+        trial = report.trial
         wanted = []
-        for flow in one.flows:
+        for flow in report.flows:
             for way in ways_of(flow, self._lines):
                 key = self._naming.key(Source(trial.point, way.name, way.direction))
                 if self._number(key, trial.repeat, way) is not None:
@@ -170,7 +170,7 @@ class _Drawn:
         if not wanted:
             return
         vocabulary = self._request.run.vocabulary
-        traces = read_traces(bulk, one, vocabulary, self._lines)
+        traces = read_traces(bulk, report, vocabulary, self._lines)
         self._end_s = max(self._end_s, traces.end_s)
         self._changes.update(lab_changes(self._request.run.settings, trial.duration_s))
         for flow, way, key in wanted:

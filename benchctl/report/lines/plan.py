@@ -163,7 +163,7 @@ def _paths(prepared: Planned, traffic: Traffic) -> Iterator[Line]:
             Span("  not asked yet: commands follow the versions there", "dim"),
         ]
     routes = prepared.plan.routes
-    needed = {one.name for one in needed_hosts(prepared.network, routes, prepared.hooks)}
+    needed = {host.name for host in needed_hosts(prepared.network, routes, prepared.hooks)}
     for name in elsewhere:
         way = [Span(f"     {name}: ", "label"), Span(_way_to(prepared.network.hosts[name]))]
         yield way if name in needed else [*way, Span(", used by no flow", "warn")]

@@ -47,8 +47,8 @@ def trial_lines(detail: TrialDetail, *, folded: bool = False) -> Iterator[Line]:
     yield [Span(f"  {_span_of_time(trial.started_time, trial.finished_time)}", "dim")]
     if trial.file:
         yield [Span("  imported from ", "label"), Span(trial.file)]
-    last = max((one.flow.attempt for one in detail.flows), default=0)
-    flows = [one for one in detail.flows if one.flow.attempt == last]
+    last = max((flow.flow.attempt for flow in detail.flows), default=0)
+    flows = [flow for flow in detail.flows if flow.flow.attempt == last]
     if trial.beside:
         numbers = ", ".join(str(position + 1) for position in trial.beside)
         yield [Span("  at the same time as ", "label"), Span(f"trial {numbers}")]
@@ -72,7 +72,7 @@ def _folded(detail: TrialDetail, flows: Sequence[FlowReport]) -> Iterator[Line]:
     """Yield the flows of the last attempt, the failed ones first, and a line for each other."""
     for flow in () if detail.flows else detail.trial.flows:
         yield from _planned(flow)
-    told = [one for one in flows if one.flow.status in FAILURES] or flows
+    told = [flow for flow in flows if flow.flow.status in FAILURES] or flows
     for one in told:
         yield from _outcome(one)
         yield from _findings(one)
@@ -130,9 +130,9 @@ def _planned(flow: PlannedFlow) -> Iterator[Line]:
     yield from _listed("asked", asked_of(flow))
 
 
-def _outcome(one: FlowReport) -> Iterator[Line]:
+def _outcome(report: FlowReport) -> Iterator[Line]:
     """Yield how an attempt of a flow ended, why, and what helps."""
-    flow = one.flow
+    flow = report.flow
     code = "" if flow.exit_code is None else f", exit code {flow.exit_code}"
     yield [
         Span(f"  {flow.name}, attempt {flow.attempt}: ", "strong"),
@@ -143,9 +143,9 @@ def _outcome(one: FlowReport) -> Iterator[Line]:
         yield [Span(f"    {flow.hint}", "warn")]
 
 
-def _attempt(one: FlowReport, planned: PlannedFlow | None, run: Run) -> Iterator[Line]:
-    flow = one.flow
-    yield from _outcome(one)
+def _attempt(report: FlowReport, planned: PlannedFlow | None, run: Run) -> Iterator[Line]:
+    flow = report.flow
+    yield from _outcome(report)
     if flow.started_time is not None:
         yield [Span(f"    {_span_of_time(flow.started_time, flow.finished_time)}", "dim")]
     if flow.server:
@@ -162,7 +162,7 @@ def _attempt(one: FlowReport, planned: PlannedFlow | None, run: Run) -> Iterator
             text = f"    ≠ {name}: asked {asked[name]}, in force {in_force[name]}"
             yield [Span(text, "warn")]
     yield from _listed("in force", in_force)
-    yield from _figures(one, run)
+    yield from _figures(report, run)
     if flow.route:
         table = hop_table(flow.route)
         for line in align(table.heads, table.rows, table.numeric).splitlines():
@@ -175,18 +175,18 @@ def _attempt(one: FlowReport, planned: PlannedFlow | None, run: Run) -> Iterator
         yield [Span("")]
         for line in text.splitlines():
             yield [Span(f"    {line}".rstrip())]
-    if (clocks := clocks_in(run, one)) is not None:
+    if (clocks := clocks_in(run, report)) is not None:
         yield [Span(f"    {clock_text(clocks)}", "strong")]
-    yield from _findings(one)
+    yield from _findings(report)
 
 
-def _figures(one: FlowReport, run: Run) -> Iterator[Line]:
-    flow = one.flow
+def _figures(report: FlowReport, run: Run) -> Iterator[Line]:
+    flow = report.flow
     rank = {name: place for place, name in enumerate(run.vocabulary.wanted)}
     for direction, metric in sorted(
-        one.told, key=lambda key: (key[0], rank.get(key[1], len(rank)), key[1])
+        report.told, key=lambda key: (key[0], rank.get(key[1], len(rank)), key[1])
     ):
-        figure = one.told[direction, metric]
+        figure = report.told[direction, metric]
         expected = flow.expected.get(direction, {}).get(metric)
         beside = f", expected {format_value(metric, expected)}" if expected is not None else ""
         source = "" if figure.origin == "tool" else f"  (from the {figure.origin})"
@@ -197,11 +197,11 @@ def _figures(one: FlowReport, run: Run) -> Iterator[Line]:
         ]
 
 
-def _findings(one: FlowReport) -> Iterator[Line]:
+def _findings(report: FlowReport) -> Iterator[Line]:
     """Yield what limited a flow, and what happened within it."""
-    for direction, limit in limits_of(one).items():
+    for direction, limit in limits_of(report).items():
         yield [Span(f"    {direction:<10} limited by {limit_text(limit)}", "strong")]
-    for event in one.events:
+    for event in report.events:
         yield [Span(f"    {event.direction:<10} {event_text(event)}", "strong")]
 
 

@@ -71,10 +71,10 @@ def found_changes(
     reader: Reader, history: History, outlines: Sequence[RunOutline]
 ) -> Iterator[SeriesChange]:
     """Yield what `benchctl trend` finds in the newest runs of one profile. Raises StoreError."""
-    outlines = sorted(outlines, key=lambda one: (one.created_time, one.id))[-MOST_RUNS:]
+    outlines = sorted(outlines, key=lambda outline: (outline.created_time, outline.id))[-MOST_RUNS:]
     if len(outlines) < LEAST_SERIES:
         return
-    runs = [reader.run(one.id) for one in outlines]
+    runs = [reader.run(outline.id) for outline in outlines]
     found: dict[int, list[tuple[int, float]]] = {}
     with closing(Bulk(reader.path)) as bulk:
         reading = HistoryReading(reader, bulk, history.numbers)

@@ -69,21 +69,21 @@ class KnownMesh:
             self.changes[change.series].append(change)
         self._expected: defaultdict[int, list[Outcome]] = defaultdict(list)
         for profile, told in outcomes.items():
-            for one in told:
-                for series in self._of_outcome(profile, one):
-                    self._expected[series].append(one)
+            for outcome in told:
+                for series in self._of_outcome(profile, outcome):
+                    self._expected[series].append(outcome)
 
-    def _of_outcome(self, profile: str, one: Outcome) -> Iterator[int]:
-        flow = self.history.at.get((profile, one.flow, point_text(one.point)))
-        if flow is None or not one.figure:
+    def _of_outcome(self, profile: str, outcome: Outcome) -> Iterator[int]:
+        flow = self.history.at.get((profile, outcome.flow, point_text(outcome.point)))
+        if flow is None or not outcome.figure:
             return
         own = self.numbers.series_of(flow)
         try:
-            metric, _ = parse_figure(one.figure)
+            metric, _ = parse_figure(outcome.figure)
         except ValueError:  # of events
             return
         for (way, name), series in own.items():
-            if name == metric and one.direction in ("", way):
+            if name == metric and outcome.direction in ("", way):
                 yield series
 
     @cached_property
@@ -122,7 +122,10 @@ class KnownMesh:
     @cached_property
     def _varying(self) -> list[bool]:
         variants = {self.variant(series) for series in self.series}
-        return [len({one[place] for one in variants}) > 1 for place in range(len(Variant._fields))]
+        return [
+            len({variant[place] for variant in variants}) > 1
+            for place in range(len(Variant._fields))
+        ]
 
     def named(self, variant: Variant) -> str:
         """Return what distinguishes a variant from the others; empty if there is one only."""
@@ -178,10 +181,10 @@ class KnownMesh:
         last = self.history.last.get(flow.profile)
         values = self.history.values.get(series, [])
         failures = self.history.failures.get(self.numbers.series[series].flow, [])
-        newest = [one for one in values if one[2] == last]
+        newest = [value for value in values if value[2] == last]
         value = fmean(value for _, value, _ in newest) if newest else None
         if value is None:
-            failed = [one for one in failures if one.run == last]
+            failed = [failure for failure in failures if failure.run == last]
             when, before = values[-1][:2] if values else (None, None)
             if failed:
                 return Judged(FigureState.FAILED, before, when, failed[-1].why)
@@ -210,17 +213,17 @@ class KnownMesh:
     def failures(self, pair: MeshPair) -> list[tuple[PairFlow, FailedTrial]]:
         """Return the failed trials of the newest days between two hosts, the newest first."""
         found = [
-            (self.numbers.flows[flow], one)
+            (self.numbers.flows[flow], trial)
             for flow in self.by_ends.get(frozenset(pair), ())
-            for one in self.history.failures.get(flow, ())
+            for trial in self.history.failures.get(flow, ())
         ]
         return sorted(found, key=lambda one: -one[1].time)
 
     def failed_now(self, pair: MeshPair) -> str:
         """Return why the newest trial from a host to another failed; empty if it did not."""
-        for flow, one in self.failures(pair):
-            if one.run == self.history.last.get(flow.profile) and (flow.source, flow.to) == pair:
-                return one.why
+        for flow, trial in self.failures(pair):
+            if trial.run == self.history.last.get(flow.profile) and (flow.source, flow.to) == pair:
+                return trial.why
         return ""
 
     @cached_property
@@ -282,7 +285,7 @@ def pair_of(flow: PairFlow, direction: str) -> MeshPair:
 def natural(name: str) -> list[tuple[int, str]]:
     """Return the key by which names are sorted as people count."""
     parts = re.split(r"(\d+)", name.lower())
-    return [(int(one), "") if one.isdecimal() else (-1, one) for one in parts] + [(-2, name)]
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in parts] + [(-2, name)]
 
 
 def shortened(names: Sequence[str]) -> dict[str, str]:

@@ -65,7 +65,7 @@ def extent_of(lines: Iterable[HistoryLine]) -> tuple[float, float] | None:
             if some:
                 ends.append(of(some))
         ends += line.values
-    known = [one for one in ends if math.isfinite(one)]
+    known = [end for end in ends if math.isfinite(end)]
     return (min(known), max(known)) if known else None
 
 

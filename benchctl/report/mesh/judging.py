@@ -103,7 +103,10 @@ def against(
 
 def expected(outcomes: Iterable[Outcome]) -> tuple[FigureState, str] | None:
     """Return how expectations of one figure are met: the worst of them; None without any."""
-    found = [(_state_of(one), f"{one.answer}: {one.text}, {one.why}") for one in outcomes]
+    found = [
+        (_state_of(outcome), f"{outcome.answer}: {outcome.text}, {outcome.why}")
+        for outcome in outcomes
+    ]
     return min(found, key=lambda one: WORST_FIRST[one[0]], default=None)
 
 

@@ -149,8 +149,8 @@ class Pages:
             held=[*dict.fromkeys(mesh.held_against(one) for one in series)],
             counts=[(state, counts[state]) for state in MEANINGS if counts[state]],
             attention=[*self._attention(series, metric)],
-            told=[(format_time(one.time), self._run_link(one.run, ""), one.text)
-                  for one in sorted(self._told, key=lambda one: -one.time)[:MOST_TOLD]],
+            told=[(format_time(told.time), self._run_link(told.run, ""), told.text)
+                  for told in sorted(self._told, key=lambda told: -told.time)[:MOST_TOLD]],
             reasons=[*self._reasons()], runs=[*self._newest_runs()],
             made=format_time(self._made), detail=DETAIL_DAYS, past=len(mesh.past),
         )  # fmt: skip
@@ -235,7 +235,7 @@ class Pages:
 
     def _newest_runs(self) -> Iterator[tuple[PageLink, str, str, str]]:
         mesh = self._mesh
-        failed = Counter(one.run for own in mesh.history.failures.values() for one in own)
+        failed = Counter(trial.run for own in mesh.history.failures.values() for trial in own)
         for place, run in [*enumerate(mesh.history.runs)][: -MOST_LISTED - 1 : -1]:
             said = format_count(failed[place], "trial") + " failed" if failed[place] else ""
             yield self._run_link(run.name, ""), format_time(run.created_time), str(run.status), said
@@ -291,7 +291,7 @@ class Pages:
         lines = [self._line(number, one) for number, one in enumerate(own[:MOST_LINES])]
         changes = sorted(
             (change for one in own for change in mesh.changes.get(one, ())),
-            key=lambda one: -one.since,
+            key=lambda change: -change.since,
         )
         extent = extent_of(lines)
         drawing = ""
@@ -333,14 +333,14 @@ class Pages:
     def _line(self, number: int, series: int) -> HistoryLine:
         values = self._mesh.history.values.get(series, ())
         return HistoryLine(
-            number, self._mesh.days(series), [one[0] for one in values],
-            [one[1] for one in values],
+            number, self._mesh.days(series), [value[0] for value in values],
+            [value[1] for value in values],
         )  # fmt: skip
 
     def _failed(self, own: Sequence[int]) -> Iterator[float]:
         mesh = self._mesh
         for flow in {mesh.numbers.series[one].flow for one in own}:
-            yield from (one.time for one in mesh.history.failures.get(flow, ()))
+            yield from (trial.time for trial in mesh.history.failures.get(flow, ()))
             yield from mesh.failed_days.get(flow, ())
 
     def _table(self, columns: Sequence[int], heads: Sequence[str]) -> tuple[list[str], str]:
@@ -385,17 +385,17 @@ class Pages:
         """
         mesh = self._mesh
         failures = [
-            (flow, one)
+            (flow, trial)
             for number, own in mesh.history.failures.items()
-            for one in own
-            if place is not None and one.run == place
+            for trial in own
+            if place is not None and trial.run == place
             for flow in [mesh.numbers.flows[number]]
         ]
         changes = [
-            (mesh.numbers.series[one.series].metric, mesh.pair(one.series), one)
+            (mesh.numbers.series[change.series].metric, mesh.pair(change.series), change)
             for own in mesh.changes.values()
-            for one in own
-            if one.run == run.name
+            for change in own
+            if change.run == run.name
         ]
         return self._render(
             "run.html", "../",

@@ -177,8 +177,8 @@ def read_history(reader: Reader, outlines: Sequence[RunOutline], files: Files) -
     The files of their past days are read, or written where they are missing or of other runs.
     """
     by_day: defaultdict[int, list[RunOutline]] = defaultdict(list)
-    for one in sorted(outlines, key=lambda one: (one.created_time, one.id)):
-        by_day[int(one.created_time // DAY_S)].append(one)
+    for outline in sorted(outlines, key=lambda outline: (outline.created_time, outline.id)):
+        by_day[int(outline.created_time // DAY_S)].append(outline)
     numbers = Numbers(files.read(SERIES))
     first_whole = max(by_day, default=0) - DETAIL_DAYS + 1
     history = History(numbers, Vocabulary(), [], {}, {}, [], {}, first_whole, {})
@@ -188,8 +188,8 @@ def read_history(reader: Reader, outlines: Sequence[RunOutline], files: Files) -
         history.days = [*_past_days(reading, by_day, past, files)]
         for number in sorted(by_day):
             if number >= first_whole:
-                for one in by_day[number]:
-                    _add(history, reading, reader.run(one.id))
+                for outline in by_day[number]:
+                    _add(history, reading, reader.run(outline.id))
         history.at = reading.points
     files.write(SERIES, numbers.encoded())
     files.keep_only([SERIES, *map(_name, past)])
@@ -210,9 +210,9 @@ def _past_days(
     stamps, of_runs = _Stamps(numbers), reading.reader.stamps()
     for number in past:
         runs = [
-            (one.name, one.profile, str(one.status), of_runs[one.id].finished_time)
-            for one in by_day[number]
-            if one.id in of_runs
+            (outline.name, outline.profile, str(outline.status), of_runs[outline.id].finished_time)
+            for outline in by_day[number]
+            if outline.id in of_runs
         ]
         stamp = sha256(repr((VERSION, runs)).encode()).hexdigest()
         day = None
@@ -222,7 +222,7 @@ def _past_days(
         if day is None:
             values: defaultdict[int, list[float]] = defaultdict(list)
             failed: defaultdict[int, int] = defaultdict(int)
-            for run in map(reading.reader.run, (one.id for one in by_day[number])):
+            for run in map(reading.reader.run, (outline.id for outline in by_day[number])):
                 flows, failures = reading.flows(run)
                 for series, _, value in reading.figures(run, flows):
                     values[series].append(value)

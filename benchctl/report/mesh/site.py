@@ -71,7 +71,7 @@ class MeshSite:
     def keep_only(self, names: Sequence[str]) -> None:
         """Remove the files of other days."""
         kept = {*names, _REPORTS}
-        self._remove(one for one in (self._path / DAYS).iterdir() if one.name not in kept)
+        self._remove(path for path in (self._path / DAYS).iterdir() if path.name not in kept)
 
     def put(self, name: str, content: bytes) -> None:
         """Write a file if its content is another one. Raises UnwrittenError."""
@@ -96,7 +96,7 @@ class MeshSite:
         found = [*self._path.glob("matrix-*.html"), *self._path.glob(f"{PAIRS}/*.html"),
                  *self._path.glob(f"{RUNS}/*.html")]  # fmt: skip
         self._remove(
-            one for one in found if one.relative_to(self._path).as_posix() not in self.written
+            path for path in found if path.relative_to(self._path).as_posix() not in self.written
         )
 
     def keep(self, name: str) -> None:
@@ -148,7 +148,11 @@ def _written(
     changes = [*told_changes(history, told)]
     for run in newest:
         if not any(tag.startswith(SCHEDULED) for tag in run.tags):
-            own = [one for one in outlines if one.profile == run.profile and one.status.has_ended]
+            own = [
+                outline
+                for outline in outlines
+                if outline.profile == run.profile and outline.status.has_ended
+            ]
             changes += found_changes(reader, history, own)
     outcomes = {
         run.profile: read_report(reader, run).outcomes for run in newest if run.settings.expect
@@ -180,11 +184,11 @@ def _changed(
     changes: Iterable[SeriesChange],
 ) -> list[Run]:
     """Return the older runs with which something changed, as far as they are stored."""
-    since = {one.run: one.since for one in changes}
+    since = {change.run: change.since for change in changes}
     new = {run.name for run in history.runs}
-    old = [one for one in outlines if one.name in since and one.name not in new]
-    old.sort(key=lambda one: since[one.name])
-    return [reader.run(one.id) for one in old[-MOST_REPORTS:]]
+    old = [outline for outline in outlines if outline.name in since and outline.name not in new]
+    old.sort(key=lambda outline: since[outline.name])
+    return [reader.run(outline.id) for outline in old[-MOST_REPORTS:]]
 
 
 def _baselines(reader: Reader, history: History) -> dict[int, Reference]:

@@ -90,4 +90,4 @@ def opening_comment(run: Run) -> list[str]:
         if not line.startswith("#:"):  # a line for editors
             lines.append(line[1:].removeprefix(" ").rstrip())
     paragraphs = re.split(r"\n{2,}", "\n".join(lines).strip("\n"))
-    return [one for one in paragraphs if one.strip()]
+    return [paragraph for paragraph in paragraphs if paragraph.strip()]

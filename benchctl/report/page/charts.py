@@ -70,7 +70,7 @@ def _panel(figure: Picture, panel: Panel, points: int, xs: list[Any]) -> dict[st
         "y": _axis(panel.y),
         "lines": lines,
         "marks": figure.kind in (PictureKind.SWEEP, PictureKind.PLANE),
-        "events": [[_rounded(one.x / x), one.word, colour_of(one)] for one in panel.events],
+        "events": [[_rounded(event.x / x), event.word, colour_of(event)] for event in panel.events],
     }
 
 

@@ -62,7 +62,7 @@ def page_of(stored: Sequence[StoredRun], *, pictures: bool = True) -> PageConten
     reports = [one.report for one in stored]
     if len(stored) == 1:
         return PageContent(_title(reports[0].run), list(_sections(stored[0], reports[0], pictures)))
-    titles = dict.fromkeys(_title(one.run) for one in reports)
+    titles = dict.fromkeys(_title(report.run) for report in reports)
     runs = [
         PageSection(
             f"{letter(number)}: {_title(report.run)}", list(_sections(one, report, pictures))
@@ -110,11 +110,13 @@ def _compared(reports: Sequence[Report]) -> PageSection:
     blocks: list[Block] = [names]
     if (other := differences(*runs, routes=route_differences(*reports))).rows:
         blocks.append(TableBlock(other))
-    compared = [arranged(one, *runs) for one in compare_reports(reports[0], *reports[1:])]
-    if any(one.a and one.b for ones in compared for one in ones):
+    compared = [arranged(report, *runs) for report in compare_reports(reports[0], *reports[1:])]
+    if any(comparison.a and comparison.b for ones in compared for comparison in ones):
         shown = comparison_table(compared[0]) if len(compared) == 1 else side_by_side(compared)
         blocks.append(cut(shown, "benchctl compare --json"))
-        blocks.append(Bullets(explanation([one for ones in compared for one in ones])))
+        blocks.append(
+            Bullets(explanation([comparison for ones in compared for comparison in ones]))
+        )
         for other_report, ones in zip(reports[1:], compared, strict=True):
             with suppress(UsageError):  # no mesh, or nothing that is a share of A
                 blocks.append(PictureBlock(change_matrix(reports[0], other_report, ones)))
@@ -130,13 +132,15 @@ def _asked(report: Report) -> Iterator[Block]:
     if first:
         yield _words(first)
     if others:
-        yield PageSection("The profile's own words", [_words(one) for one in others], folded=True)
+        yield PageSection(
+            "The profile's own words", [_words(other) for other in others], folded=True
+        )
     axes = [[axis, ", ".join(map(str, values))] for axis, values in run.values.items()]
     if axes:
         yield table(["axis", "values"], axes)
     flows = [
         [name, *_all_of(ones)]
-        for name, ones in _by_name(flow for one in report.trials for flow in one.trial.flows)
+        for name, ones in _by_name(flow for trial in report.trials for flow in trial.trial.flows)
     ]
     if flows:
         told = table(["flow", "tool", "from", "to", "direction", "asked"], flows)
@@ -174,7 +178,10 @@ def _verdicts(report: Report) -> Iterator[Block]:
     if (found := search_table(report)) is not None:
         yield PageSection("Highest rates", [TableBlock(found)])
     if report.outcomes:
-        rows = [[one.text, str(one.answer), one.why, str(one.severity)] for one in report.outcomes]
+        rows = [
+            [outcome.text, str(outcome.answer), outcome.why, str(outcome.severity)]
+            for outcome in report.outcomes
+        ]
         heads = ["expectation", "answer", "figures", "if not met"]
         yield PageSection("Expectations", [table(heads, rows)])
 
@@ -182,7 +189,7 @@ def _verdicts(report: Report) -> Iterator[Block]:
 def _remarked(stored: StoredRun, report: Report) -> Iterator[Block]:
     if limits := list(limit_lines(report)):
         yield PageSection("What limited the flows", [bullets(limits)])
-    lines = [one for one in remarks(report, tables=True) if one]
+    lines = [remark for remark in remarks(report, tables=True) if remark]
     lines += [f"{note.level}: {note.text}" for note in stored.reader.notes(report.run.id)]
     if lines:
         yield PageSection("Remarks", [bullets(lines)])
@@ -194,18 +201,18 @@ def _remarked(stored: StoredRun, report: Report) -> Iterator[Block]:
 
 
 def _events(report: Report) -> Iterator[list[str]]:
-    for one in report.trials:
-        place = _place(report.run, one)
-        for flow in one.flows:
+    for trial in report.trials:
+        place = _place(report.run, trial)
+        for flow in trial.flows:
             for event in flow.events:
                 yield [*place, flow.flow.name, event.direction, event_text(event)]
 
 
-def _place(run: Run, one: TrialReport) -> list[str]:
+def _place(run: Run, report: TrialReport) -> list[str]:
     """Return the cells that name a trial."""
-    point = one.trial.point
+    point = report.trial.point
     values = (str(point.get(axis, "-")) for axis in run.varying)
-    return [str(one.trial.position + 1), *values, str(one.trial.repeat)]
+    return [str(report.trial.position + 1), *values, str(report.trial.repeat)]
 
 
 def _summary(report: Report) -> Iterator[Block]:
@@ -256,11 +263,11 @@ def _trials(report: Report) -> Iterator[Block]:
     run = report.run
     rows = [
         [
-            *_place(run, one), str(one.trial.status), _moment(one.trial.started_time),
-            _lasted(one), _told("start_skew_s", one.trial.start_skew_s),
-            _told("fairness_jain", one.trial.fairness_jain), one.trial.error,
+            *_place(run, trial), str(trial.trial.status), _moment(trial.trial.started_time),
+            _lasted(trial), _told("start_skew_s", trial.trial.start_skew_s),
+            _told("fairness_jain", trial.trial.fairness_jain), trial.trial.error,
         ]
-        for one in report.trials
+        for trial in report.trials
     ]  # fmt: skip
     heads = [
         "trial", *run.varying, "repeat", "status", "started", "lasted", "start skew",
@@ -270,7 +277,9 @@ def _trials(report: Report) -> Iterator[Block]:
         yield Paragraph(f"no trial has ended{yet(run)}")
         return
     yield table(heads, rows, "benchctl export --format json")
-    commands = [[*_place(run, one), *cells] for one in report.trials for cells in _commands(one)]
+    commands = [
+        [*_place(run, trial), *cells] for trial in report.trials for cells in _commands(trial)
+    ]
     of_run = [["-"] * (len(run.varying) + 2) + _of_hook(hook) for hook in run.hooks]
     heads = ["trial", *run.varying, "repeat", "flow", "", "command or settings"]
     every = table(heads, [*of_run, *commands], "benchctl show --trials")
@@ -281,8 +290,8 @@ def _moment(time: float | None) -> str:
     return "-" if time is None else format_time(time)
 
 
-def _lasted(one: TrialReport) -> str:
-    begun, ended = one.trial.started_time, one.trial.finished_time
+def _lasted(report: TrialReport) -> str:
+    begun, ended = report.trial.started_time, report.trial.finished_time
     return "-" if begun is None or ended is None else format_duration(ended - begun)
 
 
@@ -290,12 +299,12 @@ def _told(metric: str, value: float | None) -> str:
     return "-" if value is None else format_value(metric, value)
 
 
-def _commands(one: TrialReport) -> Iterator[list[str]]:
-    if one.trial.file:
-        yield ["-", "file", one.trial.file]
-    for hook in one.trial.hooks:
+def _commands(report: TrialReport) -> Iterator[list[str]]:
+    if report.trial.file:
+        yield ["-", "file", report.trial.file]
+    for hook in report.trial.hooks:
         yield _of_hook(hook)
-    for flow in (one.flow for one in one.flows):
+    for flow in (flow.flow for flow in report.flows):
         if flow.server:
             yield [flow.name, "server", shlex.join(flow.server)]
         if flow.client:

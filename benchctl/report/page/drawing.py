@@ -345,9 +345,9 @@ def _cells(figure: Picture, panel: Panel, x: _Place, y: _Place) -> Iterator[str]
             yield _text(at, height + 4, "!", "middle")
 
 
-def colour_of(one: PictureLine | PictureEvent) -> str:
+def colour_of(line: PictureLine | PictureEvent) -> str:
     """Return the class of the colour of a line, or of its event; of what is of every line, ink."""
-    return "theory" if one.number is None else f"s{one.number % COLOURS}"
+    return "theory" if line.number is None else f"s{line.number % COLOURS}"
 
 
 def label_of(figure: Picture, line: PictureLine) -> str:

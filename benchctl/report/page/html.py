@@ -124,7 +124,7 @@ def caption_of(figure: Picture) -> str:
 def _legend(figure: Picture) -> list[tuple[str, str]]:
     """Return the entries of a figure's legend: the classes of a sample, and its text."""
     lines = [line for panel in figure.panels for line in panel.lines]
-    marked = {one.number for one in lines if one.role in (LineRole.MARKS, LineRole.SPANS)}
+    marked = {line.number for line in lines if line.role in (LineRole.MARKS, LineRole.SPANS)}
     dotted = figure.kind is not PictureKind.SEQUENCE
     entries = [
         (

@@ -16,10 +16,10 @@ MOST_FLOWS = 20
 def packet_sections(report: Report) -> Iterator[PageSection]:
     """Yield a section if the packets of any flow were recorded."""
     found = [
-        (f"{one.flow.name}, trial {trial.trial.position + 1}", text)
+        (f"{flow.flow.name}, trial {trial.trial.position + 1}", text)
         for trial in report.trials
-        for one in trial.flows
-        if (text := "\n".join(packets_text(one.flow)))
+        for flow in trial.flows
+        if (text := "\n".join(packets_text(flow.flow)))
     ]
     if not found:
         return

@@ -51,7 +51,7 @@ def _of_samples(reader: Reader, report: Report) -> Iterator[Block]:
 
 def _of_packets(reader: Reader, report: Report) -> Iterator[Block]:
     """Yield a figure for each flow whose packets were recorded."""
-    if not any(flow.flow.captures for one in report.trials for flow in one.flows):
+    if not any(flow.flow.captures for trial in report.trials for flow in trial.flows):
         return
     by = [*report.run.varying, "flow"]
     wanted = Wanted(kind=PictureKind.SEQUENCE, y=PANELS, by=by)
@@ -82,18 +82,18 @@ def _over_time(report: Report) -> Iterator[Wanted]:
     if run.settings.search is not None:
         return  # a try is one point of the bracket
     axes = run.varying
-    flows = max((len({key for key, _ in _lines(one)}) for one in report.trials), default=0)
+    flows = max((len({key for key, _ in _lines(trial)}) for trial in report.trials), default=0)
     as_lines = flows == 1 and axes and len(run.values[axes[-1]]) <= MOST_LINES
     by = axes[:-1] if as_lines else axes
     if flows <= MOST_LINES:
         yield Wanted(kind=PictureKind.TIME, by=by)
         return
-    measured = dict.fromkeys(metric for one in report.trials for _, metric in _lines(one))
+    measured = dict.fromkeys(metric for trial in report.trials for _, metric in _lines(trial))
     for metric in panels_of(run.vocabulary, [*measured]):
         yield Wanted(kind=PictureKind.TIME, by=by, y=[metric])
 
 
-def _lines(one: TrialReport) -> Iterator[tuple[tuple[str, str], str]]:
+def _lines(report: TrialReport) -> Iterator[tuple[tuple[str, str], str]]:
     """Yield each flow and direction of a trial with each of its metrics."""
-    for flow in one.flows:
+    for flow in report.flows:
         yield from (((flow.flow.name, direction), metric) for direction, metric in flow.figures)

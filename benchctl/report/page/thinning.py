@@ -30,7 +30,7 @@ def thinned(line: PictureLine, most: int, *, merge: bool) -> PictureLine:
     groups = [one for pair in pairwise(bounds) for one in _divided(range(*pair), line.ys)]
 
     def fold(values: Sequence[float], of: Callable[[Iterable[float]], float]) -> list[float]:
-        known = [[values[i] for i in one if math.isfinite(values[i])] for one in groups]
+        known = [[values[i] for i in group if math.isfinite(values[i])] for group in groups]
         return [of(some) if some else math.nan for some in known]
 
     return replace(

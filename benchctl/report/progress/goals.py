@@ -60,14 +60,14 @@ def goals_of(report: Report) -> list[Goal]:
     return [*_repeats(report), *_searches(report), *_expectations(report)]
 
 
-def _way(one: SummaryRow | Outcome, others: Iterable[SummaryRow | Outcome]) -> str:
+def _way(row: SummaryRow | Outcome, others: Iterable[SummaryRow | Outcome]) -> str:
     """Return the direction of a figure whose flow has another one in it, too."""
     ways = {
         other.direction
         for other in others
-        if (other.flow, point_key(other.point)) == (one.flow, point_key(one.point))
+        if (other.flow, point_key(other.point)) == (row.flow, point_key(row.point))
     }
-    return f" ({one.direction})" if len(ways - {""}) > 1 and one.direction else ""
+    return f" ({row.direction})" if len(ways - {""}) > 1 and row.direction else ""
 
 
 def has_goals(run: Run) -> bool:
@@ -99,7 +99,7 @@ def tally_of(goals: Sequence[Goal]) -> str:
 
 def _ended(report: Report) -> Counter[Any]:
     """Return how many trials of each point have ended."""
-    return Counter(point_key(one.trial.point) for one in report.trials)
+    return Counter(point_key(trial.trial.point) for trial in report.trials)
 
 
 def _repeats(report: Report) -> Iterator[Goal]:
@@ -165,9 +165,11 @@ def _apart(ratio: float) -> str:
 
 def _expectations(report: Report) -> Iterator[Goal]:
     ended = _ended(report)
-    for one in report.outcomes:
-        count = ended[point_key(one.point)]
+    for outcome in report.outcomes:
+        count = ended[point_key(outcome.point)]
         trials = f"{count:,}" if count else "-"
-        alike = [other for other in report.outcomes if other.figure == one.figure]
-        what = f"{one.text}{_way(one, alike)}"
-        yield Goal(GoalState(one.answer), what, trials, one.why, one.point, one.fails())
+        alike = [other for other in report.outcomes if other.figure == outcome.figure]
+        what = f"{outcome.text}{_way(outcome, alike)}"
+        yield Goal(
+            GoalState(outcome.answer), what, trials, outcome.why, outcome.point, outcome.fails()
+        )

@@ -46,13 +46,15 @@ IN_FULL = 5
 def packet_lines(report: Report) -> Iterator[str]:
     """Yield what the packets of each flow say, of its first repeat at each point."""
     flows: dict[tuple[Any, str], tuple[Mapping[str, Any], RecordedFlow]] = {}
-    for one in report.trials:
-        for flow in (each.flow for each in one.flows):
+    for trial in report.trials:
+        for flow in (each.flow for each in trial.flows):
             told = any(packets.findings or packets.exchanges for packets in flow.captures)
             if flow.status.counts and told:
-                flows.setdefault((point_key(one.trial.point), flow.name), (one.trial.point, flow))
+                flows.setdefault(
+                    (point_key(trial.trial.point), flow.name), (trial.trial.point, flow)
+                )
     many = len({point for point, _ in flows}) > 1
-    first = ", repeat 1" * any(one.trial.repeat > 1 for one in report.trials)
+    first = ", repeat 1" * any(trial.trial.repeat > 1 for trial in report.trials)
     for point, flow in list(flows.values())[:MOST_FLOWS]:
         yield from _flow_lines(flow, f"{at_point(point) if many else ''}{first}")
     if len(flows) > MOST_FLOWS:
@@ -75,7 +77,9 @@ def packets_text(flow: RecordedFlow) -> Iterator[str]:
             yield overview(found)
         yield from map(connection_text, found[:IN_FULL])
     if flow.paired:
-        of = "the connection that controls it, " * any(one.exchanges for one in flow.captures)
+        of = "the connection that controls it, " * any(
+            capture.exchanges for capture in flow.captures
+        )
         yield f"{of}packets at both ends\n"
         yield from map(pair_text, flow.paired[:IN_FULL])
 
@@ -125,7 +129,7 @@ def _flow_lines(flow: RecordedFlow, where: str) -> Iterator[str]:
         shuts = pair["zero_windows"] if pair else seen["zero_windows"]
         yield from (
             f"  {line}"
-            for line in _shuts([one for one in shuts if one["closed_by"] == ends[1 - number]])
+            for line in _shuts([shut for shut in shuts if shut["closed_by"] == ends[1 - number]])
         )
 
 
@@ -145,8 +149,8 @@ def _exchange_lines(flow: RecordedFlow, where: str) -> Iterator[str]:
         seen = places[sender, receiver, protocol]
         told = "; ".join(f"{_exchanged(one)} at {host}" for host, one in seen.items())
         yield f"packets of {flow.name}{where}, {protocol} {sender} → {receiver}{of}: {told}"
-    control = [one for one in flow.captures if one.findings]
-    yield from (f"  {_controlled(one)}" for one in control[:1])
+    control = [capture for capture in flow.captures if capture.findings]
+    yield from (f"  {_controlled(packets)}" for packets in control[:1])
 
 
 def _exchanged(way: Entry) -> str:
@@ -173,10 +177,10 @@ def _seen_from(flow: RecordedFlow, largest: Entry, sender: str) -> Entry:
     """
     host = flow.source if sender == largest["opened_by"] else flow.target
     found = {
-        packets.host: one
+        packets.host: finding
         for packets in flow.captures
-        for one in packets.findings
-        if one["ends"] == largest["ends"]
+        for finding in packets.findings
+        if finding["ends"] == largest["ends"]
     }
     return found.get(host, largest)
 
@@ -236,7 +240,7 @@ def _crossing(way: Entry, doubt: str) -> str:
 
 def _shuts(shuts: Sequence[Entry]) -> Iterator[str]:
     """Yield zero windows in a line each: of one trace, or as both ends saw them."""
-    longest = sorted(shuts, key=lambda one: -max(map(_lasted_s, _views(one).values())))
+    longest = sorted(shuts, key=lambda shut: -max(map(_lasted_s, _views(shut).values())))
     for shut in longest[:MOST_SHUTS]:
         told = (f"{where} {_shut(one)}".strip() for where, one in _views(shut).items())
         yield f"zero window of {shut['closed_by']}: {'; '.join(told)}"

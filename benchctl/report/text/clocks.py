@@ -28,11 +28,13 @@ from benchctl.units import format_duration
 MOST_LINES = 3
 
 
-def clocks_in(run: Run, one: FlowReport) -> Clocks | None:
+def clocks_in(run: Run, report: FlowReport) -> Clocks | None:
     """Return what an attempt of a flow shows of the clocks; None if nothing has to be said."""
-    if delays_error_s(one.flow) is not None:
+    if delays_error_s(report.flow) is not None:
         return None  # their offset is taken out
-    return clocks_of(one.figures, one.flow.expected, one_clock=_has_one_clock(run, one.flow))
+    return clocks_of(
+        report.figures, report.flow.expected, one_clock=_has_one_clock(run, report.flow)
+    )
 
 
 def delays_error_s(flow: RecordedFlow) -> float | None:
@@ -88,7 +90,7 @@ def apart_text(trial: Trial, flow: RecordedFlow) -> str:
     if ends == [None, None]:
         return ""
     ours = ClockReading(0.0, 0.0, 0.0)
-    source, target = (one or ours for one in ends)
+    source, target = (end or ours for end in ends)
     offset_s, error_s = target.offset_s - source.offset_s, target.error_s + source.error_s
     carried = "both"
     if (known_s := delays_error_s(flow)) is not None:
@@ -123,30 +125,32 @@ def _points(report: Report) -> dict[str, list[tuple[str, ClockPoint]]]:
     """Return what each trial shows of the clocks, by flow, with the words for where."""
     seen: dict[str, list[tuple[str, ClockPoint]]] = {}
     for trial in report.trials:
-        for one in trial.flows:
-            if one.flow.status.counts and (clocks := clocks_in(report.run, one)) is not None:
+        for flow in trial.flows:
+            if flow.flow.status.counts and (clocks := clocks_in(report.run, flow)) is not None:
                 where = at_point(trial.trial.point)
                 where += f", repeat {trial.trial.repeat}" if trial.trial.repeat > 1 else ""
-                point = ClockPoint(_moment(one), _packets(one), clocks)
-                seen.setdefault(one.flow.name, []).append((where, point))
+                point = ClockPoint(_moment(flow), _packets(flow), clocks)
+                seen.setdefault(flow.flow.name, []).append((where, point))
     return seen
 
 
-def _moment(one: FlowReport) -> float:
+def _moment(report: FlowReport) -> float:
     """Return the time that a flow's offset is of: second 0 if its drift is known, else its middle.
 
     In Unix time.
     """
-    flow = one.flow
+    flow = report.flow
     began, ended = flow.started_time or 0.0, flow.finished_time or flow.started_time or 0.0
-    known = any(metric == "clock_drift_ratio" for _, metric in one.figures)
+    known = any(metric == "clock_drift_ratio" for _, metric in report.figures)
     return began if known else (began + ended) / 2
 
 
-def _packets(one: FlowReport) -> float:
+def _packets(report: FlowReport) -> float:
     """Return how many packets arrived in the direction with the fewest."""
     counts = [
-        figure.value for (_, metric), figure in one.figures.items() if metric == "packets_received"
+        figure.value
+        for (_, metric), figure in report.figures.items()
+        if metric == "packets_received"
     ]
     return min(counts, default=0.0)
 

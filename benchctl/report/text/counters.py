@@ -38,7 +38,7 @@ class Doubt(NamedTuple):
     text: str
 
 
-def doubts(one: TrialReport, run: Run) -> list[Doubt]:
+def doubts(report: TrialReport, run: Run) -> list[Doubt]:
     """Return what makes the figures of a trial doubtful, a sentence for each host and reason.
 
     A host dropped what its flows can have lost there. A busy core matters to flows that carried
@@ -48,14 +48,14 @@ def doubts(one: TrialReport, run: Run) -> list[Doubt]:
     in_lab, network = run.settings.lab is not None, run.settings.network.network
     limited = [
         flow.flow
-        for flow in one.flows
+        for flow in report.flows
         if (in_lab or not network.is_one_machine(flow.flow.source, flow.flow.target))
         and any(limit.by.leaves_host for limit in limits_of(flow).values())
     ]
     found: dict[tuple[str, str], str] = {}
-    for host, counted in one.trial.counters.items():
+    for host, counted in report.trial.counters.items():
         machine = "this machine" if in_lab else host
-        if dropped := drops(counted, host, one.flows):
+        if dropped := drops(counted, host, report.flows):
             what = ", ".join(f"{count:,} {words}" for words, count in dropped.items())
             found[host, "drops"] = f"{host} dropped {what}: the host lost these, not the network"
         if late := counted.counts.get("softnet_dropped"):
@@ -98,10 +98,13 @@ def counter_lines(report: Report) -> Iterator[str]:
         yield f"{where}: {text}{others}"
 
 
-def _passed(name: str, one: InterfaceCounters) -> str:
-    rx = f"received {format_size(one.rx_bytes)} in {format_count(one.rx_packets, 'packet')}"
-    tx = f"sent {format_size(one.tx_bytes)} in {format_count(one.tx_packets, 'packet')}"
-    lost = {"dropped": one.rx_dropped + one.tx_dropped, "errors": one.rx_errors + one.tx_errors}
+def _passed(name: str, counts: InterfaceCounters) -> str:
+    rx = f"received {format_size(counts.rx_bytes)} in {format_count(counts.rx_packets, 'packet')}"
+    tx = f"sent {format_size(counts.tx_bytes)} in {format_count(counts.tx_packets, 'packet')}"
+    lost = {
+        "dropped": counts.rx_dropped + counts.tx_dropped,
+        "errors": counts.rx_errors + counts.tx_errors,
+    }
     told = [f"{what} {count:,}" for what, count in lost.items() if count]
     return ", ".join([f"{name} {rx}", tx, *told])
 

@@ -18,11 +18,11 @@ BESIDE = ("retransmits", "tcp_rtt_s", "rtt_s", "loss_ratio", "packets_lost", "cw
 
 def event_lines(report: Report) -> Iterator[str]:
     """Yield a heading for each trial with events, and a line for each of them."""
-    for one in report.trials:
-        found = [(flow.flow.name, event) for flow in one.flows for event in flow.events]
+    for trial in report.trials:
+        found = [(flow.flow.name, event) for flow in trial.flows for event in flow.events]
         if found:
-            where = at_point(one.trial.point, " ({})")
-            yield f"trial {one.trial.position + 1}{where}, repeat {one.trial.repeat}"
+            where = at_point(trial.trial.point, " ({})")
+            yield f"trial {trial.trial.position + 1}{where}, repeat {trial.trial.repeat}"
         for name, event in found:
             yield f"  {name} {event.direction}, {event_text(event)}"
 
@@ -68,24 +68,24 @@ def lab_changes(settings: Settings, duration_s: float) -> list[tuple[float, str]
     In seconds from its start, with words such as ``core 20 Mbit/s``.
     """
     found = []
-    for one in settings.lab.changes if settings.lab is not None else ():
-        rate = format_rate(one.rate) if isinstance(one.rate, float) else one.rate
+    for change in settings.lab.changes if settings.lab is not None else ():
+        rate = format_rate(change.rate) if isinstance(change.rate, float) else change.rate
         parts = [
             rate,
-            one.delay is not None and format_duration(one.delay),
-            one.jitter is not None and f"jitter {format_duration(one.jitter)}",
-            one.loss is not None and f"loss {format_ratio(one.loss)}",
+            change.delay is not None and format_duration(change.delay),
+            change.jitter is not None and f"jitter {format_duration(change.jitter)}",
+            change.loss is not None and f"loss {format_ratio(change.loss)}",
         ]
-        ramp_s = one.ramp + one.ramp_share * duration_s
+        ramp_s = change.ramp + change.ramp_share * duration_s
         over = f" in {format_duration(ramp_s)}" if ramp_s else ""
-        word = f"{one.link} {', '.join(part for part in parts if part)}{over}"
-        found.append((one.at + one.at_share * duration_s, word))
+        word = f"{change.link} {', '.join(part for part in parts if part)}{over}"
+        found.append((change.at + change.at_share * duration_s, word))
     return found
 
 
 def tally(report: Report) -> str:
     """Return how many events of each kind there were: ``2 drops, 1 stall``; empty without any."""
-    events = (event for one in report.trials for flow in one.flows for event in flow.events)
+    events = (event for trial in report.trials for flow in trial.flows for event in flow.events)
     counts = Counter(event.kind for event in events)
     return ", ".join(
         f"{counts[kind]} {_plural(kind) if counts[kind] > 1 else kind}"

@@ -65,14 +65,14 @@ def law_lines(report: Report) -> Iterator[str]:
         text = _replaced(own) if counts else f"{', '.join(map(title_of, own))} count nowhere"
         yield f"cannot be: {how.words}: {flow} {direction}{where}{_more(found)}; {text}"
     for metric, steps in coarse.items():
-        of, figure = max(steps, key=lambda one: (one[1].resolution or 0.0) / abs(one[1].value))
+        of, figure = max(steps, key=lambda step: (step[1].resolution or 0.0) / abs(step[1].value))
         yield f"{title_of(metric)} of {of}{_more(steps)}: {_steps(metric, figure)}"
 
 
 def _placed(report: Report) -> Iterator[tuple[str, FlowReport]]:
     for ended in report.trials:
         where = f", trial {ended.trial.position + 1}{at_point(ended.trial.point, ' ({})')}"
-        yield from ((where, one) for one in ended.flows)
+        yield from ((where, flow) for flow in ended.flows)
 
 
 def _more(found: Sequence[object]) -> str:

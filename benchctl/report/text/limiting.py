@@ -34,10 +34,10 @@ def limits(report: Report) -> Iterator[FlowLimit]:
     """Yield what limited each flow at each point, in each direction."""
     flows: dict[tuple[Any, str], list[RecordedFlow]] = {}
     for trial in report.trials:
-        for one in trial.flows:
-            if one.flow.status.counts:
-                key = point_key(trial.trial.point), one.flow.name
-                flows.setdefault(key, []).append(one.flow)
+        for flow in trial.flows:
+            if flow.flow.status.counts:
+                key = point_key(trial.trial.point), flow.flow.name
+                flows.setdefault(key, []).append(flow.flow)
     means: dict[tuple[Any, str], dict[tuple[str, str], float]] = {}
     points: dict[Any, Mapping[str, Any]] = {}
     for row in report.summary:
@@ -86,12 +86,12 @@ def limit_table(report: Report) -> Pivot | None:
     return Pivot(heads, (False,) * len(heads), tuple(rows)) if rows else None
 
 
-def limits_of(one: FlowReport) -> dict[str, Limit]:
+def limits_of(report: FlowReport) -> dict[str, Limit]:
     """Return what limited one attempt of a flow, by direction."""
-    means = {key: figure.value for key, figure in one.figures.items()}
+    means = {key: figure.value for key, figure in report.figures.items()}
     found = {
-        direction: limit_of(one.flow, direction, _of_direction(means, direction))
-        for direction in dict.fromkeys(direction for direction, _ in one.figures)
+        direction: limit_of(report.flow, direction, _of_direction(means, direction))
+        for direction in dict.fromkeys(direction for direction, _ in report.figures)
     }
     return {direction: limit for direction, limit in found.items() if limit is not None}
 

@@ -93,40 +93,40 @@ def overview(connections: Sequence[Entry]) -> str:
     )
     rows = [
         (
-            str(one["number"]), *one["ends"], format_duration(one["began_s"]),
-            format_duration(one["duration_s"]),
-            *(format_size(way["unique_bytes"]) for way in one["directions"]),
-            _rate(max(way["throughput_bps"] or 0.0 for way in one["directions"])),
-            f"{sum(way['retransmissions']['count'] for way in one['directions']):,}",
-            one["ending"],
+            str(connection["number"]), *connection["ends"], format_duration(connection["began_s"]),
+            format_duration(connection["duration_s"]),
+            *(format_size(way["unique_bytes"]) for way in connection["directions"]),
+            _rate(max(way["throughput_bps"] or 0.0 for way in connection["directions"])),
+            f"{sum(way['retransmissions']['count'] for way in connection['directions']):,}",
+            connection["ending"],
         )
-        for one in connections
+        for connection in connections
     ]  # fmt: skip
     return align(heads, rows, (True, False, False, *[True] * 6, False))
 
 
-def connection_text(one: Entry) -> str:
+def connection_text(entry: Entry) -> str:
     """Return everything about one connection."""
     lines = [
-        f"{one['number']}  {one['ends'][0]} → {one['ends'][1]}, {_opened(one)};"
-        f" {format_duration(one['duration_s'])}, {_ending(one)}"
+        f"{entry['number']}  {entry['ends'][0]} → {entry['ends'][1]}, {_opened(entry)};"
+        f" {format_duration(entry['duration_s'])}, {_ending(entry)}"
     ]
-    lines += [f"   request: {visible(line)}" for line in one["requests"]]
-    if one.get("one_way"):
+    lines += [f"   request: {visible(line)}" for line in entry["requests"]]
+    if entry.get("one_way"):
         lines.append(
             "   only one direction is in the trace: round trips, what was in flight, and what the"
             " sender waited for are unknown"
         )
     else:
-        lines += [f"   {line}" for line in (_place(one), *_unknown_scales(one)) if line]
-    ways = one["directions"]
+        lines += [f"   {line}" for line in (_place(entry), *_unknown_scales(entry)) if line]
+    ways = entry["directions"]
     rows = [(name, *cells) for name, cells in _rows(ways) if set(cells) != {NOTHING}]
     lines += ["", *_indented(align(("", *ARROWS), rows, (False, True, True)))]
     for arrow, way in zip(ARROWS, ways, strict=True):
         if way["waiting_s"]:
             lines += ["", *(f"   {line}" for line in waits_lines(arrow, way))]
-    if one["zero_windows"]:
-        lines += ["", *_indented(_zero_windows(one))]
+    if entry["zero_windows"]:
+        lines += ["", *_indented(_zero_windows(entry))]
     return "\n".join(lines) + "\n"
 
 
@@ -159,26 +159,26 @@ def waited_text(waits_s: Mapping[str, float]) -> str:
     return ", and ".join(parts)
 
 
-def clock_doubt(one: Entry) -> str:
+def clock_doubt(entry: Entry) -> str:
     """Return what the clocks of both ends do to the delays of a pair; empty if it is one clock."""
-    if one["one_clock"]:
+    if entry["one_clock"]:
         return ""
-    error_s = one.get("clock_error_s")
+    error_s = entry.get("clock_error_s")
     if error_s is None:
         return "with the offset of the two clocks"
     return f"\N{PLUS-MINUS SIGN}{format_duration(error_s)} by the two clocks"
 
 
-def pair_text(one: Entry) -> str:
+def pair_text(entry: Entry) -> str:
     """Return what the traces of both ends of a connection say together."""
-    ways = one["directions"]
+    ways = entry["directions"]
     rows = [(name, *cells) for name, cells in _crossing_rows(ways) if set(cells) != {NOTHING}]
     lines = [
-        f"{' and '.join(map(str, one['numbers']))}  {one['ends'][0]} → {one['ends'][1]}",
+        f"{' and '.join(map(str, entry['numbers']))}  {entry['ends'][0]} → {entry['ends'][1]}",
         "", *_indented(align(("", *ARROWS), rows, (False, True, True))),
     ]  # fmt: skip
-    if doubt := clock_doubt(one):
-        remark = "" if one.get("clock_error_s") else ": only their differences are true"
+    if doubt := clock_doubt(entry):
+        remark = "" if entry.get("clock_error_s") else ": only their differences are true"
         lines.append(f"   delays are {doubt}{remark}")
     lost = [
         (arrow, loss) for arrow, way in zip(ARROWS, ways, strict=True) for loss in way["losses"]
@@ -193,7 +193,7 @@ def pair_text(one: Entry) -> str:
     left_out = sum(way["lost"] for way in ways) - len(lost[:MOST_LINES])
     if left_out:
         lines.append(f"   and {left_out:,} more: the JSON has {MOST_LOSSES:,} of each direction")
-    if one["zero_windows"]:
+    if entry["zero_windows"]:
         shown = [
             (
                 shut["closed_by"],
@@ -203,7 +203,7 @@ def pair_text(one: Entry) -> str:
                     for name in ("began_s", "duration_s", "pause_s")
                 ),
             )
-            for shut in one["zero_windows"]
+            for shut in entry["zero_windows"]
         ]
         heads = (
             "zero window of",
@@ -226,10 +226,10 @@ def exchanges_text(exchanges: Sequence[Entry]) -> str:
     heads = ("protocol", "from", "to", "packets", "bytes", "rate")
     rows = [
         (
-            one["protocol"], one["from"], one["to"], f"{one['packets']:,}",
-            format_size(one["bytes"]), _rate(one["rate_bps"]),
+            exchange["protocol"], exchange["from"], exchange["to"], f"{exchange['packets']:,}",
+            format_size(exchange["bytes"]), _rate(exchange["rate_bps"]),
         )
-        for one in exchanges
+        for exchange in exchanges
     ]  # fmt: skip
     return align(heads, rows, (False, False, False, True, True, True))
 
@@ -269,21 +269,21 @@ def _rows(ways: Sequence[Entry]) -> Iterator[tuple[str, tuple[str, ...]]]:
     yield row("missing in the trace", lambda way: _size(way["unseen_bytes"] or None))
 
 
-def _opened(one: Entry) -> str:
-    if one["opened_by"] is None:
+def _opened(entry: Entry) -> str:
+    if entry["opened_by"] is None:
         return "began before the trace"
-    return f"opened by {one['opened_by']}"
+    return f"opened by {entry['opened_by']}"
 
 
-def _ending(one: Entry) -> str:
-    by = f" by {one['reset_by']}" if one["reset_by"] else ""
-    return f"{one['ending']}{by}"
+def _ending(entry: Entry) -> str:
+    by = f" by {entry['reset_by']}" if entry["reset_by"] else ""
+    return f"{entry['ending']}{by}"
 
 
-def _place(one: Entry) -> str:
+def _place(entry: Entry) -> str:
     """Say where in the path the trace was taken, by the halves of the handshake's round trip."""
-    parts = [way["handshake_rtt_s"] for way in one["directions"]]
-    if not any(way["rtt_s"] for way in one["directions"]):
+    parts = [way["handshake_rtt_s"] for way in entry["directions"]]
+    if not any(way["rtt_s"] for way in entry["directions"]):
         return ""
     if None in parts:
         return (
@@ -293,14 +293,14 @@ def _place(one: Entry) -> str:
     whole = sum(parts)
     far = [
         f"{format_duration(part)} to {name}"
-        for part, name in zip(reversed(parts), one["ends"], strict=True)
+        for part, name in zip(reversed(parts), entry["ends"], strict=True)
     ]
     return f"RTT of {format_duration(whole)}, from the place of the trace {' and '.join(far)}"
 
 
-def _unknown_scales(one: Entry) -> Iterator[str]:
+def _unknown_scales(entry: Entry) -> Iterator[str]:
     """Say whose windows are of unknown size, and why."""
-    for way, answers in zip(one["directions"], reversed(one["directions"]), strict=True):
+    for way, answers in zip(entry["directions"], reversed(entry["directions"]), strict=True):
         if way["window_full"] is None:
             lacks = answers if answers["window_scaling"] is None else way
             yield (
@@ -309,7 +309,7 @@ def _unknown_scales(one: Entry) -> Iterator[str]:
             )
 
 
-def _zero_windows(one: Entry) -> str:
+def _zero_windows(entry: Entry) -> str:
     heads = (
         "zero window of",
         "from",
@@ -327,7 +327,7 @@ def _zero_windows(one: Entry) -> str:
             _time(shut["duration_s"]), str(shut["acks"]), str(shut["probes"]),
             _at(shut["window_full_s"]), _at(shut["unread_s"]), _time(shut["pause_s"]),
         )
-        for shut in one["zero_windows"]
+        for shut in entry["zero_windows"]
     ]  # fmt: skip
     return align(heads, rows, (False, *[True] * 8))
 

@@ -34,12 +34,12 @@ def remarks(report: Report, *, tables: bool = False) -> list[str]:
     if report.run.error and not tables:
         lines.append(f"the run failed: {report.run.error}")
     hints: set[str] = set()
-    for trial, flows in ((one.trial, one.flows) for one in report.trials):
+    for trial, flows in ((trial.trial, trial.flows) for trial in report.trials):
         name = f"trial {trial.position + 1}{at_point(trial.point, ' ({})')}, repeat {trial.repeat}"
         if trial.status is not Status.OK:
             error = f": {trial.error}" if trial.error else ""
             # Of a hundred failures with one remedy, the first shows it.
-            new = dict.fromkeys(one.flow.hint for one in flows if one.flow.hint)
+            new = dict.fromkeys(flow.flow.hint for flow in flows if flow.flow.hint)
             hint = "".join(f"; {hint}" for hint in new if hint not in hints)
             hints.update(new)
             lines.append(f"{name}: {trial.status}{error}{hint}")
@@ -63,7 +63,7 @@ def remarks(report: Report, *, tables: bool = False) -> list[str]:
     lines += _outliers(report)
     lines += _too_few(report)
     if not tables:
-        lines += [one.told for one in report.outcomes if not one.is_met]
+        lines += [outcome.told for outcome in report.outcomes if not outcome.is_met]
     done, planned = len(report.trials), report.run.trials
     if done < planned:
         lines.append(f"{planned - done} of {planned} trials were not measured{yet(report.run)}")
@@ -74,7 +74,7 @@ def _sharing(report: Report) -> Iterator[str]:
     """Yield how concurrent flows shared the link, and how uncertain a single trial is."""
     alone = False
     for index in (row for row in report.summary if row.metric == "fairness_jain"):
-        trials = [one.trial for one in report.trials if one.trial.point == index.point]
+        trials = [trial.trial for trial in report.trials if trial.trial.point == index.point]
         reported = index.beside.get("reported")
         said = f" (reported {format_value(index.metric, reported)})" if reported else ""
         skew_s = max(trial.start_skew_s or 0.0 for trial in trials)
@@ -102,9 +102,9 @@ def _fair(trials: Sequence[Trial]) -> str:
 def _left_out(report: Report) -> Iterator[str]:
     """Yield a line if expected rates leave out that links lose packets at random."""
     lossy = {
-        (point_key(one.trial.point), flow.flow.name, direction): theory["loss_left_out_ratio"]
-        for one in report.trials
-        for flow in one.flows
+        (point_key(trial.trial.point), flow.flow.name, direction): theory["loss_left_out_ratio"]
+        for trial in report.trials
+        for flow in trial.flows
         for direction, theory in flow.flow.expected.items()
         if "loss_left_out_ratio" in theory
     }
@@ -182,6 +182,8 @@ def _scatter(report: Report, point: Mapping[str, object]) -> str:
     """Return the standard deviation of a single trial's rate, of the flow with the largest one."""
     for metric in of_aspect(Aspect.RATE):
         rates = [row.spread for row in report.summary if (row.point, row.metric) == (point, metric)]
-        if found := [one.stdev / one.mean for one in rates if one.stdev is not None and one.mean]:
+        if found := [
+            rate.stdev / rate.mean for rate in rates if rate.stdev is not None and rate.mean
+        ]:
             return format_ratio(max(found))
     return format_ratio(0.0)

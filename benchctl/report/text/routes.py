@@ -86,10 +86,10 @@ def _ways(report: Report) -> _Ways:
 
 def _traced(report: Report) -> Iterator[tuple[Any, RecordedFlow]]:
     """Yield the flows that traced a route to its end, each with its trial."""
-    for one in report.trials:
-        for flow in one.flows:
+    for trial in report.trials:
+        for flow in trial.flows:
             if flow.flow.route and flow.flow.status is Status.OK:
-                yield one.trial, flow.flow
+                yield trial.trial, flow.flow
 
 
 def _silence(report: Report, name: str) -> Iterator[str]:
@@ -162,11 +162,11 @@ def route_differences(*reports: Report) -> Iterator[tuple[str, ...]]:
     found = [_ways(report) for report in reports]
     for key in dict.fromkeys(key for ways in found for key in ways):
         ways = [one[key][1] if key in one else [] for one in found]
-        routes = [[route for route, _ in one] for one in ways]
-        if all(any(is_same(a, b) for b in routes[0]) for one in routes[1:] for a in one) and all(
-            routes
-        ):
+        routes = [[route for route, _ in way] for way in ways]
+        if all(
+            any(is_same(a, b) for b in routes[0]) for route in routes[1:] for a in route
+        ) and all(routes):
             continue
         point = next(one[key][0] for one in found if key in one)
         name = f"route of {key[0]}{at_point(point)}"
-        yield name, *(_told(one) if one else "-" for one in ways)
+        yield name, *(_told(way) if way else "-" for way in ways)

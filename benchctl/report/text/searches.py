@@ -24,8 +24,8 @@ def search_table(report: Report) -> Pivot | None:
     if search is None or not found:
         return None
     axes = [axis for axis in report.run.varying if axis != search.axis]
-    repeats = max(one.repeat for one in found) > 1
-    expected = any(one.expected_bps is not None for one in found)
+    repeats = max(search.repeat for search in found) > 1
+    expected = any(search.expected_bps is not None for search in found)
     heads = [
         *axes, *["repeat"] * repeats, f"highest {search.axis}", *["expected"] * expected,
         "fails at", "by", "tries", "confirmed",
@@ -49,21 +49,21 @@ def search_table(report: Report) -> Pivot | None:
     return Pivot(tuple(heads), tuple(right), tuple(rows))
 
 
-def rate_text(search: Search, one: Found) -> str:
+def rate_text(search: Search, found: Found) -> str:
     """Write the highest rate that passes: ``at least 1.00 Gbit/s`` at the end of the range."""
-    match one.finding.outcome:
+    match found.finding.outcome:
         case SearchOutcome.AT_LEAST:
             return f"at least {_rate(search.high_bps)}"
         case SearchOutcome.BELOW:
             return f"below {_rate(search.low_bps)}"
         case SearchOutcome.FOUND | SearchOutcome.OPEN:
-            return _rate(one.finding.passing_bps)
+            return _rate(found.finding.passing_bps)
 
 
-def search_name(search: Search, one: Found) -> str:
+def search_name(search: Search, found: Found) -> str:
     """Name a search: ``highest rate at path=h1-h4, repeat 2``."""
-    repeat = f", repeat {one.repeat}" * (one.repeat > 1)
-    return f"highest {search.axis}{at_point(one.point)}{repeat}"
+    repeat = f", repeat {found.repeat}" * (found.repeat > 1)
+    return f"highest {search.axis}{at_point(found.point)}{repeat}"
 
 
 def search_remarks(report: Report) -> Iterator[str]:
@@ -75,7 +75,7 @@ def search_remarks(report: Report) -> Iterator[str]:
         f"highest {search.axis} with {search.condition}; what fails is at most"
         f" {format_ratio(search.precision)} above it"
     )
-    lasted_s = min(one.lasted_s for one in report.found)
+    lasted_s = min(search.lasted_s for search in report.found)
     measured = {row.metric for row in report.summary}
     _, text, _ = detection(search, lasted_s, measured)
     yield text

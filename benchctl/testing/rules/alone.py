@@ -90,7 +90,7 @@ def _main(question: Path, answer: Path) -> None:
     report: dict[str, Any] = {
         "took_s": time.perf_counter() - begun_s,
         "modules": sorted(set(sys.modules) - before),
-        "ran": [*watch.seen, *(f"thread {one.name}" for one in threading.enumerate()[1:])],
+        "ran": [*watch.seen, *(f"thread {thread.name}" for thread in threading.enumerate()[1:])],
     }
     answer.write_bytes(pickle.dumps(report))
     if request["variable"] != "BACKEND":

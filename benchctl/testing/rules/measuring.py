@@ -35,13 +35,13 @@ def _why_nothing(subject: Subject, direction: Direction) -> str:
     for _ in range(PORTS):
         transcripts = _measure(subject, direction)
         try:
-            events = [event for one in transcripts for event in _events(subject, one)]
+            events = [event for transcript in transcripts for event in _events(subject, transcript)]
         except ParserError as error:
             return str(error)
         failures = [event for event in events if isinstance(event, Failure)]
         if any(failure.kind is FailureKind.BUSY for failure in failures):
             continue  # something else took the port
-        if not any(one.role is Role.CLIENT for one in transcripts):
+        if not any(transcript.role is Role.CLIENT for transcript in transcripts):
             return failures[0].message if failures else "its server was not ready"
         return failures[0].message if failures else _lack(subject, events)
     raise NotCheckedError(f"needs a free port: something else took {PORTS} of them")
@@ -77,7 +77,10 @@ async def _flow(subject: Subject, direction: Direction) -> Sequence[Transcript]:
         if subject.backend.capabilities.needs_server and Role.SERVER not in ends:
             raise NotCheckedError("needs a peer: the backend starts no server")
         found = await Session(spawner).flow(subject.backend, ends)
-    return [replace(one, backend=subject.backend.name, parameters=parameters) for one in found]
+    return [
+        replace(transcript, backend=subject.backend.name, parameters=parameters)
+        for transcript in found
+    ]
 
 
 def _short(subject: Subject) -> Mapping[str, Any]:

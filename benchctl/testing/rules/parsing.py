@@ -25,7 +25,7 @@ _UNITS = ("_s", "_bps", "_bytes", "_ratio")
 def blocks_of(transcript: Transcript) -> Blocks:
     """Return the output in as few pieces as keep the order of the channels."""
     grouped = groupby(transcript.pieces, key=lambda piece: piece.channel)
-    return [(channel, b"".join(one.data for one in pieces)) for channel, pieces in grouped]
+    return [(channel, b"".join(piece.data for piece in pieces)) for channel, pieces in grouped]
 
 
 def judge_cuts(subject: Subject) -> Iterator[Fault | str]:

@@ -65,11 +65,11 @@ class Rule(Generic[T]):
         seen: list[str] = []
         faults: list[Fault] = []
         try:
-            for one in self.judge(subject):
-                if isinstance(one, str):
-                    seen.append(one)
+            for fault in self.judge(subject):
+                if isinstance(fault, str):
+                    seen.append(fault)
                 else:
-                    faults.append(one)
+                    faults.append(fault)
                 if len(faults) == MOST_FAULTS:
                     break
         except NotCheckedError as why:

@@ -115,16 +115,16 @@ class Subject:
             for tool in self._tools
             for direction in self.backend.capabilities.directions
         ]  # fmt: skip
-        asked = {str(Case(one)): one for one in self.transcripts.values()}
-        recorded = [replace(one, pieces=()) for one in asked.values()]
+        asked = {str(Case(transcript)): transcript for transcript in self.transcripts.values()}
+        recorded = [replace(transcript, pieces=()) for transcript in asked.values()]
         bases = [*defaults, *recorded]
-        return [Case(bases[0], asked) for asked in _ASKED] + [Case(one) for one in bases[1:]]
+        return [Case(bases[0], asked) for asked in _ASKED] + [Case(base) for base in bases[1:]]
 
     @cached_property
     def kinds(self) -> Mapping[str, ParserKind]:
         """Every kind of parser, by its name; each with its longest transcript, if there is one."""
         found: dict[str, ParserKind] = {}
-        recorded = sorted(self.transcripts.values(), key=lambda one: -len(one.stdout))
+        recorded = sorted(self.transcripts.values(), key=lambda transcript: -len(transcript.stdout))
         for transcript in recorded:
             case, role = Case(transcript), transcript.role
             if parser := parser_of(self.backend, case, role):
@@ -177,7 +177,7 @@ class Subject:
     @property
     def _tools(self) -> Iterator[Tool]:
         """The known versions of the tool: those of the transcripts, else that of this machine."""
-        seen = {one.tool: one for one in self.transcripts.values()}
+        seen = {transcript.tool: transcript for transcript in self.transcripts.values()}
         if seen:
             yield from seen
             return

@@ -134,15 +134,15 @@ class RunReader:
 
     def _read_end(self, position: int) -> None:
         """Keep what the goals of a run are judged by, which is more than its view has."""
-        for one in read_ended(self._reader, self.view.run, position + 1):
+        for trial in read_ended(self._reader, self.view.run, position + 1):
             flows = [
                 FlowReport(
                     replace(each.flow, client=(), server=(), stderr="", captures=(), paired=()),
                     each.told, each.events, each.intervals,
                 )
-                for each in one.flows
+                for each in trial.flows
             ]  # fmt: skip
-            self._ended[position] = TrialReport(one.trial, flows)
+            self._ended[position] = TrialReport(trial.trial, flows)
         self.ends_read += 1
 
     @property

@@ -112,6 +112,6 @@ def past_of(
         compared: Sequence[Comparison] = ()
         if baseline is not None and baseline != run.id and baseline in keys:
             pairs = compare(keys[baseline].rows, own.rows, run.vocabulary)
-            compared = [one for one in pairs if one.a and one.b]
+            compared = [pair for pair in pairs if pair.a and pair.b]
         found.append(HistoryEntry(run, own, compared))
     return found

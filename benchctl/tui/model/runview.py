@@ -69,7 +69,7 @@ class TrialView(Struct):
     @property
     def attempt(self) -> int:
         """The number of its last attempt; 0 before the first."""
-        return max((one.flow.attempt for one in self.flows.values()), default=0)
+        return max((flow.flow.attempt for flow in self.flows.values()), default=0)
 
     @property
     def started_time(self) -> float | None:

@@ -145,7 +145,11 @@ class CompareScreen(ReportPage):
         )
         why, every = explanation(shown), len(shown)
         if self._only:
-            shown = [one for one in shown if one.valid and one.verdict in SEEN]
+            shown = [
+                comparison
+                for comparison in shown
+                if comparison.valid and comparison.verdict in SEEN
+            ]
         self._shown = shown
         self._heads.show(
             [
@@ -165,8 +169,10 @@ class CompareScreen(ReportPage):
         self._table.empty = NOTHING_SEEN if every else NOTHING_COMMON
         table = comparison_table(shown)
         columns = widths(table.heads, table.rows, table.numeric)
-        verdicts = [verdict_of(one) for one in shown]
-        columns[-1] = replace(columns[-1], width=max([0, *(len(one.text) for one in verdicts)]))
+        verdicts = [verdict_of(comparison) for comparison in shown]
+        columns[-1] = replace(
+            columns[-1], width=max([0, *(len(verdict.text) for verdict in verdicts)])
+        )
 
         def row(index: int) -> Cells:
             return [*map(Span, table.rows[index][:-1]), verdicts[index]]
@@ -177,7 +183,7 @@ class CompareScreen(ReportPage):
 
     def _show_forest(self) -> None:
         """Draw the differences of all rows with their intervals, if the table leaves room."""
-        common = [one for one in self._shown if one.relative is not None]
+        common = [comparison for comparison in self._shown if comparison.relative is not None]
         drawn = self._forest.outer_size.height if self._forest.display else 0
         free = self._table.size.height + drawn - _HEAD - len(self._shown)
         self._forest.display = False
@@ -191,10 +197,12 @@ class CompareScreen(ReportPage):
 
     def _show_spread(self) -> None:
         if self._table.here is not None:
-            one = self._shown[self._table.here]
+            comparison = self._shown[self._table.here]
             width = self._spread.size.width
-            drawn = draw_spread(one.metric, [("A", one.a), ("B", one.b)], width)
-            self._spread.show([described(one), *drawn], from_the_top=True)
+            drawn = draw_spread(
+                comparison.metric, [("A", comparison.a), ("B", comparison.b)], width
+            )
+            self._spread.show([described(comparison), *drawn], from_the_top=True)
             self._spread.styles.height = 1 + max(LEAST_SPREAD, len(self._spread.wrapped))
         else:
             self._spread.show([], from_the_top=True)

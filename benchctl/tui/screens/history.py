@@ -192,7 +192,7 @@ class HistoryScreen(ReportPage):
             if text is not None:
                 self._write(lambda: set_tags(self.around.store, run.id, read_tags([text])))
 
-        tags = {BASELINE, *(tag for one in self._rows.past for tag in one.run.tags)}
+        tags = {BASELINE, *(tag for entry in self._rows.past for tag in entry.run.tags)}
         prompt = Prompt(f"Tags of {run.name}", ", ".join(run.tags), "separated by commas", tags)
         self.app.push_screen(prompt, take)
 
@@ -226,7 +226,7 @@ class HistoryScreen(ReportPage):
     def action_undelete(self) -> None:
         """Pick a deleted run, and bring it back."""
         now, found = self.around.clock(), deleted_runs(self.around.store)
-        rows = [(one.name, f"deleted {format_ago(now - one.deleted_time)}") for one in found]
+        rows = [(run.name, f"deleted {format_ago(now - run.deleted_time)}") for run in found]
         if not rows:
             self.notify("there are no deleted runs")
             return

@@ -195,7 +195,9 @@ class PlanScreen(EditingPage):
     def _key(self, name: str, default: str) -> str:
         """Return how a key is shown, by the name of what it does."""
         bound = [binding for _, binding, _, _ in self.active_bindings.values()]
-        return {one.id: self.app.get_key_display(one) for one in bound}.get(name, default)
+        return {binding.id: self.app.get_key_display(binding) for binding in bound}.get(
+            name, default
+        )
 
     def _show_text(self, *, from_the_top: bool) -> None:
         """Show the tab of the plan, below what a start does."""

@@ -135,14 +135,18 @@ class SummaryScreen(ReportPage):
         first = self._summary is None
         self._summary, self._sentences = summary, answer
         self._turn = self._turn or self._summary.first_turn()
-        failed = [one.trial for one in report.trials if one.trial.status is not Status.OK]
+        failed = [trial.trial for trial in report.trials if trial.trial.status is not Status.OK]
         goals = goals_of(report)
         notes: list[Line] = [[Span(f"✗ {report.run.error}", "bad")]] if report.run.error else []
         notes += [goal_tally(goals)] if goals else []
         notes += [
-            [Span(f"✗ {one.told}", "bad") if one.fails() else Span(f"? {one.told}", "warn")]
-            for one in report.outcomes
-            if not one.is_met
+            [
+                Span(f"✗ {outcome.told}", "bad")
+                if outcome.fails()
+                else Span(f"? {outcome.told}", "warn")
+            ]
+            for outcome in report.outcomes
+            if not outcome.is_met
         ]
         notes += [[Span(f"! {text}", "warn")] for text in unanswered(report, ends=True)]
         notes += [[Span(f"! {text}", "warn")] for text in clock_lines(report)]

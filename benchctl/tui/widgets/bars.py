@@ -152,29 +152,29 @@ class KeyBar(Painted):
         others = [one for one, pair in zip(keys, found.values(), strict=True) if "keys" not in pair]
         keys.append(palette)
         for dropped in (palette, *reversed(others)):
-            if sum(one.width for one in keys) - 1 <= self.size.width:  # the last one is blank
+            if sum(key.width for key in keys) - 1 <= self.size.width:  # the last one is blank
                 break
             keys.remove(dropped)
         return keys
 
     def paint(self, width: int, height: int) -> Sequence[Line]:
         spans: list[Span] = []
-        for one in self._keys():
-            spans += [Span(f" {one.shown} ", "keys"), Span(f"{one.what} ")]
+        for key in self._keys():
+            spans += [Span(f" {key.shown} ", "keys"), Span(f"{key.what} ")]
         return [spans]
 
     def on_click(self, event: events.Click) -> None:
         """Do the action of a clicked key; of several for one thing, of the one that was hit."""
         place = 0
-        for one in self._keys():
-            place += one.width
+        for bar in self._keys():
+            place += bar.width
             if event.x < place:
-                ends = accumulate(len(display) + 1 for display, _ in one.keys)
-                begin = place - one.width + 1
+                ends = accumulate(len(display) + 1 for display, _ in bar.keys)
+                begin = place - bar.width + 1
                 hit = (
                     key
-                    for end, (_, key) in zip(ends, one.keys, strict=True)
+                    for end, (_, key) in zip(ends, bar.keys, strict=True)
                     if event.x < begin + end
                 )
-                self.app.simulate_key(next(hit, one.keys[0][1]))
+                self.app.simulate_key(next(hit, bar.keys[0][1]))
                 return

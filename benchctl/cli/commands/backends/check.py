@@ -68,14 +68,14 @@ def check(
     except ValueError as error:
         raise UsageError(str(error)) from error
     if as_json:
-        found = [{"kind": kind, **asdict(one)} for kind, _, ones in judged for one in ones]
+        found = [{"kind": kind, **asdict(finding)} for kind, _, ones in judged for finding in ones]
         print(json.dumps(found, indent=2))
     else:
         for kind, rules, findings in judged:
             if len(judged) > 1:
                 print(f"{kind} {name}")
             _print(rules, findings)
-    if any(one.faults for _, _, findings in judged for one in findings):
+    if any(finding.faults for _, _, findings in judged for finding in findings):
         raise typer.Exit(1)
 
 
@@ -117,5 +117,7 @@ def _print(rules: Mapping[str, Rule[Any]], findings: Sequence[Finding]) -> None:
             for fault in finding.faults:
                 print(f"{'':<25}{fault.what}")
                 print(f"{'':<27}to do: {fault.remedy}")
-    counts = {one: sum(found.standing is one for found in findings) for one in Standing}
+    counts = {
+        standing: sum(found.standing is standing for found in findings) for standing in Standing
+    }
     print(", ".join(f"{count} {standing}" for standing, count in counts.items() if count))

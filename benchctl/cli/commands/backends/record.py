@@ -125,11 +125,11 @@ def record(
     )
     _check_new(case, place)
     told = run(job)
-    for one in told:
-        _keep(one, case, place, backend)
-        for note in notes(one, by_default=job.limit_s is None):
+    for transcript in told:
+        _keep(transcript, case, place, backend)
+        for note in notes(transcript, by_default=job.limit_s is None):
             print(f"benchctl: {note}", file=sys.stderr)
-    if not command and all(one.role is Role.SERVER for one in told):
+    if not command and all(transcript.role is Role.SERVER for transcript in told):
         print("benchctl: the server was not ready, so no client was started", file=sys.stderr)
         sys.exit(1)
 

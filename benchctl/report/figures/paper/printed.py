@@ -273,17 +273,17 @@ class _Sheet:
         factor = x.scale[0]
         low, high = x.low / factor, x.high / factor
         axes.axvline(0.0, color="black", linewidth=0.8)
-        for one in panel.differences:
-            at = min(max(one.value / factor, low), high)
-            colour = self._colour(0) if one.certain else GREY
-            if math.isfinite(one.low):
-                axes.plot([max(one.low / factor, low), min(one.high / factor, high)],
-                          [one.row] * 2, color=colour, linewidth=1.4)  # fmt: skip
-            axes.plot([at], [one.row], color=colour, marker="o", markersize=5,
-                      markerfacecolor=colour if one.certain else "white")  # fmt: skip
+        for difference in panel.differences:
+            at = min(max(difference.value / factor, low), high)
+            colour = self._colour(0) if difference.certain else GREY
+            if math.isfinite(difference.low):
+                axes.plot([max(difference.low / factor, low), min(difference.high / factor, high)],
+                          [difference.row] * 2, color=colour, linewidth=1.4)  # fmt: skip
+            axes.plot([at], [difference.row], color=colour, marker="o", markersize=5,
+                      markerfacecolor=colour if difference.certain else "white")  # fmt: skip
             axes.annotate(
-                self._text(one.word), (1.02, one.row), xycoords=("axes fraction", "data"),
-                va="center", fontsize="x-small",
+                self._text(difference.word), (1.02, difference.row),
+                xycoords=("axes fraction", "data"), va="center", fontsize="x-small",
             )  # fmt: skip
         texts = self._names(panel.y, labels.ROW_WIDTH)
         axes.set_yticks([tick.value for tick in panel.y.ticks], texts, fontsize="x-small")

@@ -39,5 +39,5 @@ def axis_for(
         if from_zero:
             low, high = min(low, 0.0), max(high, 0.0)
         found = list(linear_axes(metric, low, high, cells, apart))
-    enough = HALF * max(one.fill for one in found)
-    return max((one for one in found if one.fill >= enough), key=lambda c: c.fill - c.lost).axis
+    enough = HALF * max(axis.fill for axis in found)
+    return max((axis for axis in found if axis.fill >= enough), key=lambda c: c.fill - c.lost).axis

@@ -175,7 +175,7 @@ def _each(chart: Chart, view: View, width: int, glyphs: Glyphs) -> Iterator[Char
         plot = replace(plot, bounds=bounds)
     for place, own in enumerate(flows):
         first, below = place == 0, chart.below * (place == len(flows) - 1)
-        curves = own if taken else [replace(one, happened=()) for one in own]
+        curves = own if taken else [replace(curve, happened=()) for curve in own]
         happened = plot.happened if taken and first else ()
         yield chart._replace(
             plot=replace(plot, curves=curves, happened=happened, bare=bare),
@@ -188,12 +188,12 @@ def _each(chart: Chart, view: View, width: int, glyphs: Glyphs) -> Iterator[Char
 
 def _beside(metric: str, curves: Sequence[Curve], rows: int, room: int) -> Iterator[Span]:
     """Yield what stands at the right of a flow's plot: name and figure, or a figure a line."""
-    texts = [f"{one.mark} {one.now}" for one in curves]
+    texts = [f"{curve.mark} {curve.now}" for curve in curves]
     if len(curves) == 1:
         (one,) = curves
         beside = "" if one.expected is None else f"of {format_value(metric, one.expected)}"
         texts = [f"{one.mark} {one.name}", f"{' ' * len(one.mark)} {one.now}", f"  {beside}"]
-    width = room - max(len(one.mark) for one in curves) - 1
+    width = room - max(len(curve.mark) for curve in curves) - 1
     for place, text in enumerate(texts[:rows]):
         curve = curves[min(place, len(curves) - 1)]
         yield Span(fit(text, width), role_of(curve.number) if place < 2 else "label")

@@ -123,9 +123,9 @@ def lines_at(plot: Plot, view: View, frame: PlotFrame, time_s: float) -> list[Li
 def values_at(where: PlotFrames, time_s: float) -> list[list[str]]:
     """Return what every line had at a time in sight: rows of texts, the metric first."""
     return [
-        [title_of(chart.plot.metric), *(span.text for span in _spans(chart.plot.metric, one))]
+        [title_of(chart.plot.metric), *(span.text for span in _spans(chart.plot.metric, line))]
         for chart, frame in zip(where.charts, where.frames, strict=True)
-        for one in lines_at(chart.plot, where.view, frame, time_s)
+        for line in lines_at(chart.plot, where.view, frame, time_s)
     ]
 
 
@@ -187,7 +187,7 @@ def _told(metric: str, found: Sequence[LineAt], width: int, height: int) -> tupl
     As much is told of each as there is room for all, in columns if need be; lines that have no room
     in the shortest form are counted at the end.
     """
-    rows = [_spans(metric, one) for one in found]
+    rows = [_spans(metric, line) for line in found]
     cells: list[Line] = []
     each = count = 0
     for form in FORMS:
@@ -221,16 +221,16 @@ def _aligned(rows: Sequence[Sequence[Span]], form: Sequence[int]) -> tuple[list[
     return cells, 1 + sum(widths[place] + 1 for place in shown)
 
 
-def _spans(metric: str, one: LineAt) -> tuple[Span, Span, Span, Span, Span]:
+def _spans(metric: str, line: LineAt) -> tuple[Span, Span, Span, Span, Span]:
     """Return all that is told of a line: mark, name, value, range, end of the interval."""
-    role = role_of(one.curve.number)
-    mark, name = Span(one.curve.mark, role), Span(one.curve.name, role)
-    if one.reading is None:
+    role = role_of(line.curve.number)
+    mark, name = Span(line.curve.mark, role), Span(line.curve.name, role)
+    if line.reading is None:
         return mark, name, Span(NO_SAMPLE, "dim"), Span(""), Span("")
     spread = ""
-    if one.bounds is not None and one.bounds[0] < one.bounds[1]:
-        spread = format_range(metric, *one.bounds)
+    if line.bounds is not None and line.bounds[0] < line.bounds[1]:
+        spread = format_range(metric, *line.bounds)
     return (
-        mark, name, Span(format_value(metric, one.reading.value), PLAIN), Span(spread, "dim"),
-        Span(f"at {moment(one.reading.end_s)}", "dim"),
+        mark, name, Span(format_value(metric, line.reading.value), PLAIN), Span(spread, "dim"),
+        Span(f"at {moment(line.reading.end_s)}", "dim"),
     )  # fmt: skip

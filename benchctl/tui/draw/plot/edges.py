@@ -34,15 +34,15 @@ def edge_row(
     Values side by side are a group. Where texts would overlap, the farther value is shown.
     """
     farthest: dict[int, Beyond] = {}
-    for one in found:
-        if one.column not in farthest or one.far > farthest[one.column].far:
-            farthest[one.column] = one
+    for beyond in found:
+        if beyond.column not in farthest or beyond.far > farthest[beyond.column].far:
+            farthest[beyond.column] = beyond
     row = [(PLAIN, " ")] * width
-    for column, one in farthest.items():
-        row[column] = (one.role, glyph)
+    for column, beyond in farthest.items():
+        row[column] = (beyond.role, glyph)
     taken: set[int] = set()
-    tops = [max(group, key=lambda one: one.far) for group in _groups(farthest)]
-    for top in sorted(tops, key=lambda one: one.far, reverse=True):
+    tops = [max(group, key=lambda beyond: beyond.far) for group in _groups(farthest)]
+    for top in sorted(tops, key=lambda top: top.far, reverse=True):
         shown = top.text or number(top.value)
         text = glyph + shown
         begin = min(top.column, width - len(text))
@@ -63,18 +63,18 @@ def event_row(found: Iterable[Beyond], glyph: str, width: int) -> list[Cell]:
     before its own.
     """
     first: dict[int, Beyond] = {}
-    for one in sorted(found, key=lambda one: (one.column, one.value)):
-        first.setdefault(one.column, one)
+    for beyond in sorted(found, key=lambda beyond: (beyond.column, beyond.value)):
+        first.setdefault(beyond.column, beyond)
     row = [(PLAIN, " ")] * width
     end = 0
-    for (column, one), after in zip(first.items(), [*[*first][1:], width], strict=True):
-        begin, text = column, f"{glyph}{one.text}"
-        if after == width and column + len(text) > width and column - len(one.text) > end:
-            begin, text = column - len(one.text), f"{one.text}{glyph}"
+    for (column, beyond), after in zip(first.items(), [*[*first][1:], width], strict=True):
+        begin, text = column, f"{glyph}{beyond.text}"
+        if after == width and column + len(text) > width and column - len(beyond.text) > end:
+            begin, text = column - len(beyond.text), f"{beyond.text}{glyph}"
         room = after - begin
         text = shorten(text, room) if room >= LEAST_WORD else text[:1]
         end = begin + len(text)
-        row[begin:end] = [(one.role, character) for character in text]
+        row[begin:end] = [(beyond.role, character) for character in text]
     return row
 
 

@@ -98,7 +98,9 @@ def _over_time(
     curves = []
     for line in panel.lines:
         if line.role is LineRole.MEASURED and line.number is not None:
-            happened = [(one.x, one.word) for one in panel.events if one.number == line.number]
+            happened = [
+                (event.x, event.word) for event in panel.events if event.number == line.number
+            ]
             curves.append(
                 Curve(
                     line.name, _series(line, figure.x.high), line.number, letter(line.number),
@@ -108,7 +110,9 @@ def _over_time(
             )  # fmt: skip
     plot = Plot(
         panel.y.metric, curves, from_zero=panel.y.from_zero, robust=panel.y.from_zero,
-        happened=[(one.x, one.word) for one in panel.events if one.number is None and one.word],
+        happened=[
+            (event.x, event.word) for event in panel.events if event.number is None and event.word
+        ],
     )  # fmt: skip
     return draw(plot, View(figure.x.low, figure.x.high), width, height, glyphs=glyphs)
 

@@ -90,7 +90,7 @@ class SummaryTable:
         self._searched = searched.axis if searched is not None else None
         rows = report.summary
         varying = list(report.run.varying)
-        known = [one.flow.name for trial in report.trials for one in trial.flows]
+        known = [flow.flow.name for trial in report.trials for flow in trial.flows]
         self.flows = list(dict.fromkeys([*flows, *known, *(row.flow for row in rows)]))
         """All flows: the place of one is its letter on every screen."""
         points = Counter((row.metric, row.flow, *_place_of(row.point, varying)) for row in rows)
@@ -110,8 +110,8 @@ class SummaryTable:
         several = any(len(own) > 1 for own in self._series.values())
         self.axes = [*varying, *[FLOW] * several]
         vocabulary, settings = report.run.vocabulary, report.run.settings
-        asked = [metric for one in settings.reported for metric in one.metrics]
-        asked += [one.metric for one in settings.expect]
+        asked = [metric for reported in settings.reported for metric in reported.metrics]
+        asked += [expectation.metric for expectation in settings.expect]
         names = dict.fromkeys([FOUND_RATE, *vocabulary.wanted, *asked])
         self.usual = [
             name for name in names

@@ -128,8 +128,8 @@ def strips_of(plot: Plot, view: View, frame: PlotFrame) -> list[Strip]:
     """Return every curve by columns of dots."""
     dots, end_s = frame.times.cells * frame.glyphs.columns, frame.times.end_s
     return [
-        strip_of(one.series.columns(view.from_s, end_s, dots, view.until_s, one.smooth_s))
-        for one in plot.curves
+        strip_of(curve.series.columns(view.from_s, end_s, dots, view.until_s, curve.smooth_s))
+        for curve in plot.curves
     ]
 
 

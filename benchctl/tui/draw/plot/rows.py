@@ -89,7 +89,7 @@ def box_rows(figure: Picture, panel: Panel, width: int) -> Iterator[Text]:
     yield crop([Span(panel.y.title, "strong")], width)
     axis = axis_for(metric, panel.y.low, panel.y.high, columns, apart=_APART,
                     from_zero=panel.y.from_zero)  # fmt: skip
-    for box in sorted(panel.boxes, key=lambda one: (one.x, one.number)):
+    for box in sorted(panel.boxes, key=lambda box: (box.x, box.number)):
         cells = _box(box, axis.places, axis.cells)
         name = shorten(names[box.x, box.number], left)
         text = f"{format_value(metric, box.median):>12}"
@@ -101,12 +101,16 @@ def box_rows(figure: Picture, panel: Panel, width: int) -> Iterator[Text]:
 def forest_rows(figure: Picture, panel: Panel, width: int) -> Iterator[Text]:
     """Yield a row for each difference of two runs over one axis, and the axis."""
     left = min(_NAME, max(len(tick.text) for tick in panel.y.ticks))
-    right = max(len(one.word) for one in panel.differences)
+    right = max(len(difference.word) for difference in panel.differences)
     columns = max(_LEAST_BAR, width - left - right - 3)
     axis = axis_for(figure.x.metric, figure.x.low, figure.x.high, columns, apart=_APART,
                     from_zero=False)  # fmt: skip
-    for one, tick in zip(panel.differences, panel.y.ticks, strict=True):
-        ends = [one.low, one.value, one.high] if math.isfinite(one.low) else [one.value] * 3
+    for difference, tick in zip(panel.differences, panel.y.ticks, strict=True):
+        ends = (
+            [difference.low, difference.value, difference.high]
+            if math.isfinite(difference.low)
+            else [difference.value] * 3
+        )
         places = axis.places([0.0, *(min(max(end, figure.x.low), figure.x.high) for end in ends)])
         zero, low, middle, high = (round(place * (axis.cells - 1)) for place in places)
         cells = [" "] * axis.cells
@@ -114,10 +118,10 @@ def forest_rows(figure: Picture, panel: Panel, width: int) -> Iterator[Text]:
         cells[low : high + 1] = "─" * (high + 1 - low)
         if low < high:
             cells[low], cells[high] = "├", "┤"
-        cells[middle] = "█" if one.certain else "▒"
+        cells[middle] = "█" if difference.certain else "▒"
         name = shorten(tick.text, left)
         yield crop([Span(f"{name:<{left}} ", "label"), Span("".join(cells), role_of(0)),
-                    Span(f" {one.word}")], width)  # fmt: skip
+                    Span(f" {difference.word}")], width)  # fmt: skip
     yield _scale(axis, left, width)
 
 
@@ -169,5 +173,5 @@ def heat_rows(figure: Picture, panel: Panel, width: int) -> Iterator[Text]:
     yield crop([Span(" " * left), *heads], width)
     for row, tick in enumerate(panel.y.ticks):
         cells = [texts[row, column] for column in range(len(figure.x.ticks))]
-        drawn = [Span(f"  {one.text:>{each}}", one.role) for one in cells]
+        drawn = [Span(f"  {cell.text:>{each}}", cell.role) for cell in cells]
         yield crop([Span(f"{tick.text:<{left}}", "label"), *drawn], width)

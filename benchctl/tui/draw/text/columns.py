@@ -164,7 +164,7 @@ def _fixed_stay(columns: Sequence[Column], width: int) -> bool:
         for column in columns
         if not column.fixed
     )
-    return _width(one for one in columns if one.fixed) + max(needed, default=0) <= width
+    return _width(column for column in columns if column.fixed) + max(needed, default=0) <= width
 
 
 def _seen(columns: Sequence[Column], width: int, first: int) -> VisibleColumns:

@@ -13,8 +13,8 @@ def doing_at(view: RunView, time: float) -> Mapping[str, str]:
         return {}
     found: dict[str, str] = {}
     for position in view.running_at(time):
-        for one in view.trials[position].flows.values():
-            source, target = one.flow.source, one.flow.target
+        for flow in view.trials[position].flows.values():
+            source, target = flow.flow.source, flow.flow.target
             found[source] = f"▶ {position + 1} to {target}"
             found[target] = f"▶ {position + 1} from {source}"
     return found

@@ -38,7 +38,7 @@ def goal_columns(goals: Sequence[Goal]) -> list[Column]:
     """Return the columns for some goals."""
     rows = [[span.text for span in goal_row(goal)] for goal in goals]
     state, what, trials, figures = widths(HEADS, rows, [False] * len(HEADS))
-    others = [Column(one.head, one.width) for one in (what, trials, figures)]
+    others = [Column(column.head, column.width) for column in (what, trials, figures)]
     return [state, *others]
 
 

@@ -58,86 +58,87 @@ def run_columns(rows: Sequence[Cells]) -> list[Column]:
 def narrowed(columns: Sequence[Column], rows: Sequence[Cells]) -> list[Column]:
     """Return the columns for 80 characters, which show when, what, the answer, and the tags."""
     columns = [
-        replace(one, width=min(one.width, LESS_TEXT.get(one.head, one.width))) for one in columns
+        replace(column, width=min(column.width, LESS_TEXT.get(column.head, column.width)))
+        for column in columns
     ]
     if len({row[BEGAN].text[:4] for row in rows}) == 1:
         columns[BEGAN] = replace(columns[BEGAN], width=LESS_TIME)
     return columns
 
 
-def run_row(one: HistoryEntry, *, marked: bool) -> Cells:
+def run_row(entry: HistoryEntry, *, marked: bool) -> Cells:
     """Return one run as a row of the history."""
-    run, shown = one.run, state(one.run.status)
+    run, shown = entry.run, state(entry.run.status)
     return [
         Span("●", "strong") if marked else Span(shown.text[0], shown.role),
         Span(""),  # see `WHEN`
         Span(format_time(run.created_time)),
         Span(run.profile),
-        Span(_figure(one), PLAIN if one.valid else "bad"),
-        _beside(one),
-        Span(_tags(one), "dim"),
+        Span(_figure(entry), PLAIN if entry.valid else "bad"),
+        _beside(entry),
+        Span(_tags(entry), "dim"),
         shown,
         Span(run.name),
-        Span(one.key.title),
-        Span(one.host),
+        Span(entry.key.title),
+        Span(entry.host),
     ]
 
 
-def _tags(one: HistoryEntry) -> str:
-    return ", ".join(tag for tag in one.run.tags if tag != BASELINE)
+def _tags(entry: HistoryEntry) -> str:
+    return ", ".join(tag for tag in entry.run.tags if tag != BASELINE)
 
 
-def _figure(one: HistoryEntry) -> str:
+def _figure(entry: HistoryEntry) -> str:
     """Return the key figure with its interval; of several points, the range."""
-    rows, mark = one.key.rows, "" if one.valid else f" {INVALID}"
+    rows, mark = entry.key.rows, "" if entry.valid else f" {INVALID}"
     if not rows:
         return NOTHING
     if len(rows) == 1:
         return with_interval(rows[0]) + mark
     means = [row.spread.mean for row in rows]
-    return format_range(one.key.metric, min(means), max(means)) + mark
+    return format_range(entry.key.metric, min(means), max(means)) + mark
 
 
-def _beside(one: HistoryEntry) -> Span:
+def _beside(entry: HistoryEntry) -> Span:
     """Return the difference from the baseline with its verdict; of several points, the verdicts."""
-    if BASELINE in one.run.tags:
+    if BASELINE in entry.run.tags:
         return Span(BASELINE, "dim")
-    if not one.compared:
+    if not entry.compared:
         return Span(NOTHING, "dim")
-    if len(one.compared) == 1:
-        (only,) = one.compared
+    if len(entry.compared) == 1:
+        (only,) = entry.compared
         ratio = only.metric.endswith("_ratio")
         change = signed(only.metric, only.difference) if ratio else relative(only)
         share = f"{change} " if change else ""
         verdict = verdict_of(only)
         return Span(f"{share}{verdict.text}", verdict.role)
-    counted = Counter(verdict.verdict for verdict in one.compared if verdict.valid)
+    counted = Counter(verdict.verdict for verdict in entry.compared if verdict.valid)
     role = next((SEEN[verdict] for verdict in SEEN if counted[verdict]), "dim")
     parts = [f"{GLYPHS[v]}{counted[v]}" for v in Verdict if counted[v]]
-    if invalid := len(one.compared) - counted.total():
+    if invalid := len(entry.compared) - counted.total():
         parts.append(f"{INVALID}{invalid}")
     return Span("  ".join(parts), role)
 
 
-def answer_text(one: HistoryEntry) -> tuple[str, str]:
+def answer_text(entry: HistoryEntry) -> tuple[str, str]:
     """Return what came out of a run in a few words, and their role: state, figure, verdict."""
-    shown = state(one.run.status)
-    figure = _figure(one) if one.key.rows else shown.text[2:]
-    beside = _beside(one).text if one.compared else ""
+    shown = state(entry.run.status)
+    figure = _figure(entry) if entry.key.rows else shown.text[2:]
+    beside = _beside(entry).text if entry.compared else ""
     return (
         f"{shown.text[0]} {figure}  {beside}".rstrip(),
         "" if shown.role == "good" else shown.role,
     )
 
 
-def run_lines(one: HistoryEntry, now: float, said: Sequence[str]) -> list[Line]:
+def run_lines(entry: HistoryEntry, now: float, said: Sequence[str]) -> list[Line]:
     """Return a run in full: what it is, when it was, and the sentences that were ``said`` of it."""
-    run = one.run
+    run = entry.run
     rows = [
         ("run", run.name),
         ("status", state(run.status).text),
         ("began", f"{format_time(run.created_time)}, {format_ago(now - run.created_time)}"),
-        ("host", one.host),
+        ("host", entry.host),
         ("tags", ", ".join(run.tags)),
     ]
     lines: list[Line] = [[Span(run.profile, "title"), Span(f"  {run.title}")], []]
@@ -145,23 +146,23 @@ def run_lines(one: HistoryEntry, now: float, said: Sequence[str]) -> list[Line]:
     return [*lines, [], *([Span(sentence)] for sentence in said)]
 
 
-def about_run(one: HistoryEntry) -> Line:
+def about_run(entry: HistoryEntry) -> Line:
     """Return a run's key figure, difference from the baseline, name and tags, in full."""
-    tags = f" [{', '.join(one.run.tags)}]" if one.run.tags else ""
-    return [*_key_figure(one), Span(f"  {one.run.name}{tags}", "dim")]
+    tags = f" [{', '.join(entry.run.tags)}]" if entry.run.tags else ""
+    return [*_key_figure(entry), Span(f"  {entry.run.name}{tags}", "dim")]
 
 
-def _key_figure(one: HistoryEntry) -> Line:
-    key = one.key
+def _key_figure(entry: HistoryEntry) -> Line:
+    key = entry.key
     if not key.rows:
         return [Span("no figure was measured", "dim")]
-    if len(one.compared) == 1 and len(key.rows) == 1:
-        return described(one.compared[0])
+    if len(entry.compared) == 1 and len(key.rows) == 1:
+        return described(entry.compared[0])
     points = f" at {len(key.rows)} points" if len(key.rows) > 1 else ""
     line = [Span(f"{key.title}{points}", "strong")]
-    if one.compared:
-        line.append(Span(f", against the baseline: {tally(one.compared)}"))
-    line.append(Span(f"{';' if one.compared else ':'} {_figure(one)}"))
-    if not one.valid:
+    if entry.compared:
+        line.append(Span(f", against the baseline: {tally(entry.compared)}"))
+    line.append(Span(f"{';' if entry.compared else ':'} {_figure(entry)}"))
+    if not entry.valid:
         line.append(Span(f" {NOT_KEPT_UP}", "bad"))
     return line

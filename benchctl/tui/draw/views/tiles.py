@@ -82,7 +82,7 @@ def _fitting(tiles: Sequence[Tile], width: int) -> list[Tile]:
     """Return as many tiles as fit, the first one always."""
     shown: list[Tile] = []
     for tile in (replace(tile, width=max(tile.width, len(tile.name))) for tile in tiles):
-        if not shown or sum(one.width + GAP for one in shown) + tile.width <= width:
+        if not shown or sum(tile.width + GAP for tile in shown) + tile.width <= width:
             shown.append(tile)
     return shown
 

@@ -41,30 +41,37 @@ def role_of(verdict: Verdict) -> str:
     return SEEN.get(verdict, "dim")
 
 
-def verdict_of(one: Comparison) -> Span:
+def verdict_of(comparison: Comparison) -> Span:
     """Return a verdict as a cell; invalid figures have none."""
-    if not (one.a and one.b):
-        return Span(f"- {verdict_text(one)}", "dim")
-    if not one.valid:
+    if not (comparison.a and comparison.b):
+        return Span(f"- {verdict_text(comparison)}", "dim")
+    if not comparison.valid:
         return Span(NOT_VALID, "bad")
-    return Span(WORDS[one.verdict], role_of(one.verdict))
+    return Span(WORDS[comparison.verdict], role_of(comparison.verdict))
 
 
-def described(one: Comparison) -> list[Span]:
+def described(comparison: Comparison) -> list[Span]:
     """Return a comparison as one line, for when its columns do not fit."""
-    share = f" ({relative(one)})" if relative(one) else ""
-    hidden = one.verdict is Verdict.SAME and (one.low or 0.0) * (one.high or 0.0) > 0
+    share = f" ({relative(comparison)})" if relative(comparison) else ""
+    hidden = (
+        comparison.verdict is Verdict.SAME
+        and (comparison.low or 0.0) * (comparison.high or 0.0) > 0
+    )
     # Of many figures, some intervals miss zero by chance.
-    among = f" among {one.family} figures" if hidden else ""
-    verdict = Span(f"{full_verdict(one)}{among}", role_of(one.verdict))
-    if not (one.a and one.b):
-        verdict = Span(verdict_text(one), "dim")
-    elif not one.valid:
+    among = f" among {comparison.family} figures" if hidden else ""
+    verdict = Span(f"{full_verdict(comparison)}{among}", role_of(comparison.verdict))
+    if not (comparison.a and comparison.b):
+        verdict = Span(verdict_text(comparison), "dim")
+    elif not comparison.valid:
         verdict = Span(NOT_KEPT_UP, "bad")
     return [
-        Span(f"{title_of(one.metric)}{f' of {one.flow}' if one.flow else ''}", "strong"),
-        Span(at_point(one.point)),
-        Span(f": {signed(one.metric, one.difference)}{share}, 95 % interval {interval(one)}; "),
+        Span(
+            f"{title_of(comparison.metric)}{f' of {comparison.flow}' if comparison.flow else ''}",
+            "strong",
+        ),
+        Span(at_point(comparison.point)),
+        Span(f": {signed(comparison.metric, comparison.difference)}{share}, "),
+        Span(f"95 % interval {interval(comparison)}; "),
         verdict,
     ]
 

@@ -57,7 +57,7 @@ class TablesScreen(Screen[None]):
         """The table in use: the one that has the focus, or the first one that is seen."""
         if isinstance(self.focused, Table):
             return self.focused
-        seen = (one for one in self.query(Table) if one.display and one.region)
+        seen = (table for table in self.query(Table) if table.display and table.region)
         return next(seen, None)
 
     def action_filter(self) -> None:

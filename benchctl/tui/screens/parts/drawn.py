@@ -72,7 +72,7 @@ def _drawn(plan: Callable[[], Planned]) -> Drawn:
     except BenchctlError as error:
         hint: list[Line] = [[Span(f"  {error.hint}")]] if error.hint else []
         return Drawn({PLAN: [[Span(f"✗ {error.message}", "bad")], *hint]})
-    findings = [one for one in examine(prepared.registry) if _concerns(one, prepared)]
+    findings = [finding for finding in examine(prepared.registry) if _concerns(finding, prepared)]
     document = prepared.plan.document
     comment = opening_comment(document.sources[0].text)
     about = [*document.model.description.strip().splitlines(), *[""] * bool(comment), *comment]

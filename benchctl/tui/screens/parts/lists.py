@@ -114,7 +114,7 @@ class ListsPage(PlotPage):
             title: Line = [Span("remarks and warnings", "label")]
             notes = status.remarks(view, time, self._feed.position) or none
             self._remarks.show([title, *notes], from_the_top=False)
-        below = next((one for one in (self._table, self._goals) if one.display), None)
+        below = next((table for table in (self._table, self._goals) if table.display), None)
         lines = below.count + 1 if below is not None else len(self._remarks.wrapped)
         beside = self.has_class("-huge") or self.has_class("-many")
         share = MOST_BESIDE if beside else MOST_BELOW

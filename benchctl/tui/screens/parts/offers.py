@@ -100,7 +100,11 @@ class OffersPage(ReportPage):
             offer = self._host = Offer(OfferKind.HOST, what)
         else:
             full = what.resolve()
-            there = (one for one in self._profiles if one.path and one.path.resolve() == full)
+            there = (
+                profile
+                for profile in self._profiles
+                if profile.path and profile.path.resolve() == full
+            )
             offer = next(there, None) or Offer(OfferKind.OWN, str(what), path=what)
             if offer not in self._profiles:
                 self._profiles = [offer, *self._profiles]
@@ -110,14 +114,14 @@ class OffersPage(ReportPage):
     def _show_offers(self) -> None:
         """Show the list, with the cursor where it was."""
         key = self.offer.key
-        goes_on = {one.run_id for one in self._measured}
-        runs = [_as_offer(one) for one in self._last if one.run.id not in goes_on]
-        own = [one for one in self._profiles if one.kind is OfferKind.OWN]
-        examples = [one for one in self._profiles if one.kind is OfferKind.EXAMPLE]
+        goes_on = {offer.run_id for offer in self._measured}
+        runs = [_as_offer(entry) for entry in self._last if entry.run.id not in goes_on]
+        own = [profile for profile in self._profiles if profile.kind is OfferKind.OWN]
+        examples = [profile for profile in self._profiles if profile.kind is OfferKind.EXAMPLE]
         self._offers = offers = [*self._measured, self._host, *own, *runs, *examples]
         places = {offer.key: place for place, offer in enumerate(offers)}
         self._list.index = places.get(key, self._list.index)
-        named = [width_of(one.name) for one in (*self._measured, *own, *runs)]
+        named = [width_of(offer.name) for offer in (*self._measured, *own, *runs)]
         columns = [
             Column("begin with", max(map(len, OfferKind)), fixed=True),
             Column("", min(MOST_NAME, max([8, *named]))),
@@ -182,16 +186,16 @@ class OffersPage(ReportPage):
         """Return what is known of a run: read in a thread, when the cursor first stands on it."""
         from benchctl.tui.draw.views.runs import run_lines
 
-        one = next((one for one in self._last if one.run.id == offer.run_id), None)
-        if one is None:  # an old run that was resumed
+        entry = next((entry for entry in self._last if entry.run.id == offer.run_id), None)
+        if entry is None:  # an old run that was resumed
             return [[Span(offer.text)]]
         if offer.kind is OfferKind.RUNNING:
-            return run_lines(one, self.around.clock(), [offer.text])
-        end = one.run.id, one.run.finished_time
+            return run_lines(entry, self.around.clock(), [offer.text])
+        end = entry.run.id, entry.run.finished_time
         if end not in self._answers:
             self._answers[end] = ["…"]
-            self._read_answer(one.run.id, end)
-        return run_lines(one, self.around.clock(), self._answers[end])
+            self._read_answer(entry.run.id, end)
+        return run_lines(entry, self.around.clock(), self._answers[end])
 
     @work(thread=True, group="answer")
     def _read_answer(self, run_id: int, end: object) -> None:
@@ -225,10 +229,10 @@ class OffersPage(ReportPage):
         self.app.push_screen(Prompt("Measure to which host?", self._host.name, hint, words), take)
 
 
-def _as_offer(one: HistoryEntry) -> Offer:
+def _as_offer(entry: HistoryEntry) -> Offer:
     from benchctl.tui.draw.views.runs import answer_text
 
-    run, (text, role) = one.run, answer_text(one)
+    run, (text, role) = entry.run, answer_text(entry)
     return Offer(
         OfferKind.PAST, run.profile, text, role,
         run=run.name, run_id=run.id, created_time=run.created_time,

@@ -144,7 +144,7 @@ class PacketsWindow(Dialog[None]):
         """Find the senders whose packets were recorded."""
         number = None if self._position is None else self._position + 1
         report = read_report(reader, reader.run(self._run_id), number)
-        trials = [one for one in report.trials if [*traces_of([one])]] or report.trials
+        trials = [trial for trial in report.trials if [*traces_of([trial])]] or report.trials
         self._report = replace(report, trials=trials[:1])
         self._ways = [*chosen_of(traces_of(trials[:1]), reader.path, {}, (), every=True)]
 
