@@ -4,8 +4,8 @@ import json
 import os
 import random
 import signal
-import subprocess
 import sys
+from contextlib import closing
 from datetime import datetime
 from pathlib import Path
 
@@ -15,10 +15,13 @@ from remote_lab import NEEDS, kill, remote_lab
 from waiting import wait_until
 
 from benchctl.store.locks import Liveness
+from benchctl.store.read import Reader
 
 pytestmark = NEEDS
 
-NAMES = ("a", "b", "c", "d", "e", "f")
+NAMES = tuple("abcdefgh")
+PAIRS = len(NAMES) * (len(NAMES) - 1)
+AT_ONCE = len(NAMES) // 2
 # Hosts whose servers may be killed: without a service of the lab, which would have failed.
 TOPOLOGY = (
     "[hosts]\nhere = {}\nkeys = { services = [{ ssh = 22 }] }\n"
@@ -82,7 +85,7 @@ def test_all_pairs_are_measured_side_by_side_and_each_host_has_one_trial(lab, tm
     run = measured(lab, tmp_path)
     assert run.end() == 0, run.told()
     trials = run.of("trial_ended")
-    assert sorted(one["index"] for one in trials) == list(range(30))
+    assert sorted(one["index"] for one in trials) == list(range(PAIRS))
     assert {one["status"] for one in trials} == {"ok"}
     nothing_overlaps(trials)
     assert max(len(one["beside"]) for one in trials) >= 2
@@ -96,14 +99,14 @@ def test_all_pairs_are_measured_side_by_side_and_each_host_has_one_trial(lab, tm
 def test_a_host_that_comes_late_takes_part_and_delays_nobody(lab, tmp_path):
     kill(lab.processes("f"))
     run = measured(lab, tmp_path, "attempts = 50")
-    run.until("trial_ended", 20)
+    run.until("trial_ended", PAIRS - 20)
     early = run.of("trial_ended")
     assert not [one for one in early if "f" in one["point"]["pair"].split(":")]
     lab.serve("f", port=22)
     assert run.end() == 0, run.told()
     trials = run.of("trial_ended")
     assert {one["status"] for one in trials} == {"ok"}
-    assert len({one["index"] for one in trials}) == 30
+    assert len({one["index"] for one in trials}) == PAIRS
     assert [one for one in run.of("note") if one["text"] == "host f is back"]
 
 
@@ -113,7 +116,7 @@ def test_a_host_that_dies_fails_its_own_trials_with_the_reason(lab, tmp_path):
     kill(lab.processes("f"))
     assert run.end() == 1, run.told()
     trials = run.of("trial_ended")
-    assert len({one["index"] for one in trials}) == 30
+    assert len({one["index"] for one in trials}) == PAIRS
     for one in trials:
         with_it = "f" in one["point"]["pair"].split(":")
         assert one["status"] == "ok" or (with_it and "host f: " in one["error"]), one
@@ -129,17 +132,17 @@ def runner_of(run):
 
 def test_a_skip_ends_all_that_run_and_a_stop_leaves_the_rest_to_resume(lab, tmp_path):
     run = measured(lab, tmp_path, options=["--set", "main.count=600"])
-    started = run.until("flow_started", 3)
+    started = run.until("flow_started", AT_ONCE)
     assert started
     os.kill(runner_of(run), signal.SIGUSR1)
-    run.until("trial_ended", 3)
+    run.until("trial_ended", AT_ONCE)
     skipped = run.of("trial_ended")
     assert {one["status"] for one in skipped} == {"skipped"}
-    run.until("flow_started", 6)
+    run.until("flow_started", 2 * AT_ONCE)
     os.kill(runner_of(run), signal.SIGTERM)
     assert run.end() == 1
     ended = {one["index"]: one["status"] for one in run.of("trial_ended")}
-    assert sorted(ended.values()).count("interrupted") == 3
+    assert sorted(ended.values()).count("interrupted") == AT_ONCE
     assert not any(lab.left(name) for name in NAMES)
 
 
@@ -152,51 +155,71 @@ def stored(lab, run):
     return json.loads(done.stdout)["trials"]
 
 
-def until_ended(run, count):
-    """Wait until so many trials, or the run, have ended."""
-    wait_until(lambda: len(run.of("trial_ended")) >= count or run.process.poll() is not None)
+def ended(run):
+    """Return how many trials of a run have ended."""
+    with closing(Reader(Path(run.store))) as reader:
+        return sum(one.status.has_ended and not one.status.is_open for one in reader.trials(1))
+
+
+def until_ended(run, process, least):
+    """Wait until so many trials, or what measures them, have ended."""
+    wait_until(lambda: ended(run) >= least or process.poll() is not None)
+
+
+def kill_some(lab, run, draw):
+    """Kill a server with all that runs there, something that a host runs, or an ssh here."""
+    host, what = draw.choice(NAMES), draw.choice(["server", "agent", "ssh"])
+    if what == "server":
+        kill(lab.processes(host))
+        lab.serve(host, port=22)
+        return
+    if what == "agent":
+        there = sorted(lab.left(host))
+    else:
+        children = Path(f"/proc/{runner_of(run)}/task/{runner_of(run)}/children").read_text()
+        there = [pid for pid in map(int, children.split()) if command(pid).startswith("ssh ")]
+    kill(draw.sample(there, min(1, len(there))))
+
+
+def command(pid):
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
+    except OSError:  # it has ended
+        return ""
 
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_whatever_is_killed_every_trial_is_measured_once_or_has_its_reason(lab, tmp_path, seed):
-    """Servers and all that runs there, agents, ssh here, the runner, at moments by the seed."""
-    draw = random.Random(seed)
-    run = measured(lab, tmp_path, "repeats = 2", "attempts = 3")
+    """Servers, agents, ssh and the runner, at moments by the seed, over more than 200 trials."""
+    draw, repeats = random.Random(seed), 4
+    run = measured(lab, tmp_path, f"repeats = {repeats}", "attempts = 5")
     env = {**os.environ, "BENCHCTL_STORE": run.store}
-    ended = 0
-    for what in draw.sample(["server", "agent", "ssh", "runner"], 4):
-        ended += draw.randint(3, 8)
-        until_ended(run, ended)
-        host = draw.choice(NAMES)
-        if what == "server":
-            kill(lab.processes(host))
-            lab.serve(host, port=22)
-        elif what == "agent":
-            kill(draw.sample(sorted(lab.left(host)), min(1, len(lab.left(host)))))
-        elif what == "ssh":
-            found = subprocess.run(
-                ["pgrep", "-P", str(runner_of(run)), "-x", "ssh"],
-                capture_output=True, text=True, check=False,
-            ).stdout.split()  # fmt: skip
-            kill(map(int, draw.sample(found, min(1, len(found)))))
-        else:
-            kill([runner_of(run)])
-            run.end()
-            again = lab.start("resume", "last", "--quiet", "-o", str(tmp_path / "o"), env=env)
-            again.communicate()
+    resume = ("resume", "last", "--quiet", "-o", str(tmp_path / "out.json"))
+    process, count = run.process, 0
+    run.until("trial_started")
+    runner_dies = draw.sample(range(1, 10), 2)
+    for number in range(10):
+        count += draw.randint(10, 24)
+        until_ended(run, process, count)
+        if process.poll() is not None:
             break
+        if number in runner_dies:
+            kill([runner_of(run)])
+            process.wait()
+            process = lab.start(*resume, env=env)
+            until_ended(run, process, count + 1)
+        else:
+            kill_some(lab, run, draw)
+    process.wait()
     run.end()
     trials = stored(lab, run)
-    if any(one["status"] in ("planned", "running", "interrupted") for one in trials):
-        lab.start("resume", "last", "--quiet", "-o", str(tmp_path / "o"), env=env).communicate()
-        trials = stored(lab, run)
-    assert sorted(one["index"] for one in trials) == list(range(60))
+    assert sorted(one["index"] for one in trials) == list(range(repeats * PAIRS))
     for one in trials:
         assert one["status"] in ("ok", "failed"), one
-        if one["status"] == "failed":
-            assert one["error"], one
-        else:
-            assert len(one["flows"]) == 1, one
+        assert (one["status"] == "failed") == bool(one["error"]), one
+        assert len(one["flows"]) <= 1, one
+    # Few are lost: a host that comes back is measured.
+    assert sum(one["status"] == "ok" for one in trials) > 0.95 * len(trials)
     nothing_overlaps(trials)
     assert not any(lab.left(name) for name in NAMES)
 
@@ -205,10 +228,10 @@ def test_runs_of_two_people_interleave_on_the_same_hosts(lab, tmp_path):
     runs = []
     for name in ("one", "other"):
         (tmp_path / name).mkdir()
-        runs.append(measured(lab, tmp_path / name, "repeats = 2"))
+        runs.append(measured(lab, tmp_path / name))
     assert [run.end() for run in runs] == [0, 0], [run.told() for run in runs]
     first, second = (spans(run.of("trial_ended")) for run in runs)
-    assert (len(first), len(second)) == (60, 60)
+    assert (len(first), len(second)) == (PAIRS, PAIRS)
     for start, end, hosts, one in first:
         for other_start, other_end, others, other in second:
             if start < other_end and other_start < end:

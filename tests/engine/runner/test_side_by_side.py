@@ -9,11 +9,21 @@ from msgspec.structs import replace
 from waiting import COMMAND_S
 
 from benchctl.backends import installed
+from benchctl.engine.prepare.planning import planned as planned_profile
+from benchctl.engine.prepare.stored_plan import record_plan
 from benchctl.engine.runner.launch import launch
 from benchctl.engine.runner.runner import Runner
 from benchctl.errors import MissingError
 from benchctl.metrics import Direction
-from benchctl.run.planned import Parallel, PlannedFlow, PlannedRun, PlannedTrial, Settings
+from benchctl.run.planned import (
+    Hook,
+    Parallel,
+    PlannedFlow,
+    PlannedRun,
+    PlannedTrial,
+    Settings,
+    When,
+)
 from benchctl.run.status import Status
 from benchctl.store.follow import FlowStarted, Follower, RunEnded, TrialEnded, TrialStarted
 from benchctl.store.read import Reader
@@ -102,6 +112,17 @@ def test_a_reader_sees_each_trial_whole_while_others_run(tmp_path):
     )
 
 
+def test_the_commands_of_a_host_run_around_its_own_trials_and_around_the_run(tmp_path):
+    store, file = tmp_path / "runs.sqlite", tmp_path / "said"
+    hooks = tuple(Hook("local", when, f"echo {when} >> {file}") for when in When)
+    planned(store, per_host=1, hooks=hooks)
+    assert measure(store) is Status.OK
+    said = file.read_text().split()
+    assert said == ["prepare_run", *["prepare", "cleanup"] * COUNT, "cleanup_run"]
+    trials, _ = trials_of(store)
+    assert [len(one.hooks) for one in trials] == [2] * COUNT
+
+
 class Twice:
     """Adds two more trials, one after the other."""
 
@@ -138,3 +159,54 @@ def test_what_no_trial_can_do_without_ends_the_run_and_leaves_the_rest_to_resume
 def trials_of_planned(store):
     with closing(Reader(store)) as reader:
         return list(reader.trials(1)), reader.run(1)
+
+
+TOPOLOGY = """
+[hosts]
+a = {}
+b = {}
+c = {}
+d = {}
+[routers]
+left = {}
+right = {}
+[links]
+a = { between = ["a", "left"] }
+b = { between = ["b", "left"] }
+c = { between = ["c", "right"] }
+d = { between = ["d", "right"] }
+core = { between = ["left", "right"], delay = "1ms" }
+"""
+PROFILE = """
+[lab]
+topology = "lab.toml"
+[flows.main]
+backend = "simpleperf"
+duration = "400ms"
+rate = "1Mbit"
+[axes]
+pair = { mesh = ["a", "b", "c", "d"] }
+[run]
+parallel = "hosts"
+seed = 2
+"""
+
+
+@pytest.mark.netns
+def test_in_a_lab_trials_share_no_link_and_all_links_are_verified_before_the_first(tmp_path):
+    (tmp_path / "lab.toml").write_text(TOPOLOGY)
+    (tmp_path / "p.toml").write_text(PROFILE)
+    store = tmp_path / "runs.sqlite"
+    run_id, _ = record_plan(planned_profile(str(tmp_path / "p.toml"), (), (), None, False), store)
+    assert run_id == 1
+    assert measure(store) is Status.OK
+    trials, flows = trials_of(store)
+    assert len(trials) == 12
+    met = [(a, b) for a in trials for b in trials if a is not b and overlap(a, b)]
+    assert met
+    for one, other in met:
+        ends = [{flows[t.position].source, flows[t.position].target} for t in (one, other)]
+        assert ends[0].isdisjoint(ends[1])
+        # Only those on one side of the core run beside each other.
+        assert not all(each & {"a", "b"} and each & {"c", "d"} for each in ends)
+    assert all(one.links == () or one.links[0]["link"] == "core" for one in trials)
