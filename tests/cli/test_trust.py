@@ -146,7 +146,7 @@ def whoami():
 
 def test_the_plan_screen_lists_them_too(served):
     (served.directory / "lab.toml").chmod(0o666)
-    picture = served("tui", "p.toml", "--screenshot", "plan.txt", "--size", "200x60")
+    picture = served("tui", "p.toml", "--screenshot", "plan.txt", "--size", "300x60")
     assert picture.returncode == 0, picture.stderr
     text = (served.directory / "plan.txt").read_text()
     assert f"run as {whoami()} while the lab stands" in text

@@ -111,10 +111,10 @@ def test_folders_are_runs_and_single_files_are_one_together(store, tmp_path):
 def test_old_runs_of_a_profile_come_first_in_its_trend(store, tmp_path):
     for n, at in enumerate((BEGUN + 50, BEGUN)):
         imported(store, write(tmp_path / f"{n}.json", report(at=at)), profile="p")
-    from benchctl.cli.commands.trend import _runs
+    from benchctl.cli.commands.trend import _opened
 
-    with closing(Reader(store)) as reader:
-        assert [run.created_time for run in _runs(reader, "p", None)] == [BEGUN, BEGUN + 50]
+    with _opened(store, None, "p", None) as (_, runs):
+        assert [run.created_time for run in runs] == [BEGUN, BEGUN + 50]
 
 
 def test_what_other_programs_left_in_a_folder_is_passed_over(store, tmp_path):
