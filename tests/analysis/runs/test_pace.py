@@ -42,9 +42,10 @@ def test_a_trial_is_taken_to_last_as_those_before_it():
 
 
 def test_trials_side_by_side_share_what_is_left():
-    """Two run, of which one began 4 s ago, and two are to come; each takes 1 s more than planned."""
+    """Two run, one for 4 s, and two are to come; each takes 1 s more than planned."""
     beside = replace(SETTINGS, parallel=Parallel(2, at_once=2))
     running = [RunningTrial(10, 16.0, 16.0), RunningTrial(10, 20.0, 20.0)]
     ended = [Timing(10, 0.0, 11.0), Timing(10, 1.0, 12.0)]
     assert left_s(20.0, running, 2, 20, ended, beside) == (7 + 11 + 2 * 11) / 2
-    assert left_s(20.0, running, 0, 0, (), replace(beside, parallel=Parallel(9, at_once=9))) == (6 + 10) / 2
+    more = replace(SETTINGS, parallel=Parallel(9, at_once=9))
+    assert left_s(20.0, running, 0, 0, (), more) == (6 + 10) / 2
