@@ -2,8 +2,8 @@
 
 import os
 import subprocess
-from pathlib import Path
 import sys
+from pathlib import Path
 
 import pytest
 from lab.lab_support import topology
