@@ -16,8 +16,8 @@ PARALLEL := -n $(JOBS) --dist worksteal
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: run setup collect test test-together test-again test-pythons collect-lowest test-lowest \
-    test-newest test-core test-kernel test-kernel-order explore check fix cov bench docs dist deb \
-    lock clean
+    test-newest test-core test-kernel test-kernel-order explore check fix cov bench archive-demo \
+    docs dist deb lock clean
 
 run: $(STAMP)  ## set everything up and run the quickstart profile
 	$(BIN)/benchctl run quickstart
@@ -94,6 +94,9 @@ cov: $(STAMP)-dev  ## the tests, or those of TESTS; prints the lines and branche
 
 bench: $(STAMP)-dev  ## measure benchctl itself; prints each figure beside its bound
 	$(BIN)/python bench
+
+archive-demo: $(STAMP)-dev  ## a schedule, an archive and a page of a mesh in which a link becomes worse
+	$(BIN)/python tests/demo/archive.py
 
 docs: $(STAMP)-release  ## build the site of the documents in build/docs; a dead link is an error
 	$(BIN)/sphinx-build --quiet --fresh-env --fail-on-warning --conf-dir docs --doctree-dir build/doctrees \
