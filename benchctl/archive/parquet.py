@@ -76,6 +76,7 @@ def offload(archive: Archive, month: date, folder: Path) -> Path:
     file = _free_name(folder, month)
     part = file.with_name(f"{file.name}.part")
     table = f"benchctl_data.piece_{month:%Y_%m}"
+    may_be_moved = False
     try:
         with archive.transaction():
             # The server has nothing to do while a month is read back.
@@ -84,6 +85,7 @@ def offload(archive: Archive, month: date, folder: Path) -> Path:
             _write(archive, month, part)
             _compare(archive, month, part)
             part.rename(file)
+            _sync(folder)
             archive.connection.execute(
                 "UPDATE benchctl_data.run SET file = %s WHERE month = %s AND file IS NULL"
                 " AND samples > 0",
@@ -91,11 +93,23 @@ def offload(archive: Archive, month: date, folder: Path) -> Path:
             )
             _execute(archive, f"ALTER TABLE benchctl_data.piece DETACH PARTITION {table}")
             _execute(archive, f"DROP TABLE {table}")
+            may_be_moved = True
     except BaseException:
         part.unlink(missing_ok=True)
-        file.unlink(missing_ok=True)
+        # A connection that is lost during the commit leaves open whether the server made it.
+        if not may_be_moved:
+            file.unlink(missing_ok=True)
         raise
     return file
+
+
+def _sync(folder: Path) -> None:
+    """Bring the names in a folder to the disk."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _execute(archive: Archive, statement: str) -> None:

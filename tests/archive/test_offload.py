@@ -1,6 +1,9 @@
 """Samples of old months move to Parquet files, and come back from there."""
 
+from contextlib import contextmanager
+
 import duckdb
+import psycopg
 import pytest
 from archive.archive_support import opened_as, pulled, pushed
 from archive.test_push_and_pull import exported
@@ -98,6 +101,25 @@ def test_a_month_that_is_not_whole_stays(archive, store, names, tmp_path):
     assert months(archive)[1].files == ()
     assert archive.rows("SELECT count(*) FROM benchctl.samples") == [(45,)]
     assert not [*tmp_path.glob("*.parquet*")]
+
+
+def test_the_file_stays_if_nobody_knows_whether_the_server_committed(
+    archive, names, tmp_path, monkeypatch
+):
+    whole = archive.connection.transaction
+
+    @contextmanager
+    def cut_off():
+        with whole():
+            yield
+        raise psycopg.OperationalError("the connection is lost")
+
+    monkeypatch.setattr(archive.connection, "transaction", cut_off)
+    with pytest.raises(ArchiveError, match="the connection is lost"):
+        offload(archive, months(archive)[1].month, tmp_path)
+    monkeypatch.undo()
+    assert months(archive)[1].files == ("benchctl-samples-2026-09.parquet",)
+    assert pulled(archive, tmp_path / "other.sqlite", names[0], tmp_path)
 
 
 def test_only_the_owner_moves_samples(archive_url, names, tmp_path):
