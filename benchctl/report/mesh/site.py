@@ -37,6 +37,8 @@ DAYS, PAIRS, RUNS = "days", "pairs", "runs"
 # Reports of runs: the newest ones, whole for those whose figures a page has room for.
 MOST_REPORTS, MOST_TRIALS = 100, 200
 _REPORTS = "reports.json"
+# Files are removed only from a directory that was empty when this one came.
+_MARK = ".benchctl-mesh"
 _LEFT_BEHIND_S = 3600.0
 
 
@@ -50,10 +52,12 @@ class MeshSite:
         """The files of this update, and whether each has changed."""
         try:
             there = [one.name for one in path.iterdir()] if path.exists() else []
-            if there and not {DAYS, "mesh.css"} & {*there}:
+            if there and _MARK not in there:
                 raise UsageError(f"-o {path}: holds other files", "name a directory of its own")
+            path.mkdir(parents=True, exist_ok=True)
+            (path / _MARK).touch()
             for folder in (DAYS, PAIRS, RUNS):
-                (path / folder).mkdir(parents=True, exist_ok=True)
+                (path / folder).mkdir(exist_ok=True)
             for left in path.glob("**/.benchctl-*.part"):
                 if time.time() - left.stat().st_mtime > _LEFT_BEHIND_S:
                     left.unlink(missing_ok=True)

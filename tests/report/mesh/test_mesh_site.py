@@ -257,6 +257,16 @@ def test_where_other_files_are_nothing_is_written(tmp_path):
     assert (tmp_path / "index.html").read_text() == "mine"
 
 
+def test_a_folder_that_is_named_as_ours_is_not_taken_for_a_site(tmp_path):
+    notes = tmp_path / "days" / "monday.txt"
+    notes.parent.mkdir()
+    notes.write_text("mine")
+    (tmp_path / "mesh.css").write_text("mine, too")
+    with pytest.raises(UsageError, match="holds other files"):
+        MeshSite(tmp_path)
+    assert notes.read_text() == "mine"
+
+
 def test_a_full_disk_is_an_error_and_leaves_no_part(store, tmp_path, monkeypatch):
     site = tmp_path / "site"
     written(store, site)
