@@ -9,7 +9,7 @@ VERSION = 1
 
 
 def _listed(statuses: Iterable[Status]) -> str:
-    return f"({', '.join(repr(str(statuse)) for statuse in statuses)})"
+    return f"({', '.join(repr(str(status)) for status in statuses)})"
 
 
 UNFINISHED, OPEN, COUNTED, FAILURES = map(

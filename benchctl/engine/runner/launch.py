@@ -88,9 +88,9 @@ def left_to_resume(reader: Reader, run: Run, *, trust: bool, failed: bool = Fals
             f"run {run.name} was imported", "it has no profile by which it could be measured again"
         )
     statuses = [trial.status for trial in reader.trials(run.id)]
-    left = sum(statuse.is_open or (failed and statuse in FAILURES) for statuse in statuses)
+    left = sum(status.is_open or (failed and status in FAILURES) for status in statuses)
     if not left:
-        again = not failed and any(statuse in FAILURES for statuse in statuses)
+        again = not failed and any(status in FAILURES for status in statuses)
         hint = "--failed measures its failed trials again" if again else "see benchctl show"
         raise UsageError(f"run {run.name} has nothing left to measure", hint)
     if run.settings.lab is not None:
