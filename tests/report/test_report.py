@@ -229,7 +229,7 @@ def test_a_figure_that_is_known_in_coarse_steps_says_so():
     one = TRIALS[0].flows[0]
     flows = [replace(one, told={(one.flow.direction, "throughput_bps"): figure})]
     report = report_of(RUN, [replace(TRIALS[0], flows=flows)])
-    assert ": known in steps of 350 kbit/s (33.3 %)" in "".join(remarks(report))
+    assert ": known in steps of 350 kbit/s, 33.3 % of the figure" in "".join(remarks(report))
     fine = replace(figure, resolution=5e4)
     flows = [replace(one, told={(one.flow.direction, "throughput_bps"): fine})]
     assert "steps" not in "".join(remarks(report_of(RUN, [replace(TRIALS[0], flows=flows)])))

@@ -39,7 +39,8 @@ def law_texts(metric: str, figure: Figure) -> Iterator[str]:
 def _steps(metric: str, figure: Figure) -> str:
     step = figure.resolution or 0.0
     return (
-        f"known in steps of {format_value(metric, step)} ({format_ratio(step / abs(figure.value))})"
+        f"known in steps of {format_value(metric, step)}, {format_ratio(step / abs(figure.value))}"
+        " of the figure"
     )
 
 
