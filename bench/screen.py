@@ -163,7 +163,10 @@ class Screen:
 
     def _stat(self) -> list[str]:
         """Return the state of its process, and the numbers after it (proc(5))."""
-        return Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
+        numbers = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
+        if numbers[0] == "Z":
+            raise SystemExit(f"the screen ended after {self._key!r}: {self.said[-1:]}")
+        return numbers
 
     def peak_mb(self) -> float:
         """Return the most memory it had."""
