@@ -18,7 +18,7 @@ from benchctl.store.parcel import MOST_SAMPLES
 from benchctl.store.read import Reader
 from benchctl.store.record import Recorder, reopen_run
 
-pytestmark = pytest.mark.tool("postgres", "setpriv")
+pytestmark = pytest.mark.postgres
 FORMATS = ("json", "jsonl", "csv", "samples", "parquet", "influx", "openmetrics", "sqlite")
 
 
