@@ -15,8 +15,8 @@ PARALLEL := -n $(JOBS) --dist worksteal
 # benchctl anew, and each pytest all tests: a fourth of all the time.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run setup collect test test-together test-again test-pythons collect-lowest test-lowest \
-    test-newest test-core test-kernel test-kernel-order explore check fix cov bench archive-demo \
+.PHONY: run setup collect test test-together test-again test-pythons collect-lowest \
+    test-dependents test-lowest test-newest test-core test-kernel test-kernel-order explore check fix cov bench archive-demo \
     docs dist deb lock clean
 
 run: $(STAMP)  ## set everything up and run the quickstart profile
@@ -46,8 +46,19 @@ LOWEST := VENV=.venvs/lowest LOCK=requirements-lowest.lock DEV_LOCK=requirements
 collect-lowest:  ## install what the tests need, in the lowest versions, and compile them
 	$(MAKE) collect $(LOWEST)
 
-test-lowest:  ## test-again with the lowest versions that pyproject.toml allows
-	$(MAKE) test-again $(LOWEST)
+# What versions of dependencies may break: what is read (pydantic), typed (typer), kept (msgspec), drawn
+# (textual, rich, jinja2, matplotlib), exported (pyarrow), archived (psycopg) or encrypted (cryptography).
+# The engine and the hosts are here for the newest Python, which has another event loop. What needs
+# other programs or a network is left out, and so is what is pure.
+DEPENDENTS := archive/test_push_and_pull.py archive/test_views.py backends cli/commands cli/shared \
+    engine hosts imports profile report run schedule store tui owamp/test_owamp_control.py owamp/test_twamp_replay.py test_settings.py
+PARAMETERS := $(wildcard tests/*/test_*_contract.py tests/*/test_*_commands.py tests/*/test_*_backend.py)
+test-dependents: $(STAMP)-dev  ## those of test-together that versions of dependencies may break
+	$(BIN)/pytest $(PARALLEL) -m "not (quiet or once or tool or netns)" \
+	    $(sort $(DEPENDENTS:%=tests/%) $(PARAMETERS))
+
+test-lowest:  ## test-dependents with the lowest versions that pyproject.toml allows
+	$(MAKE) test-dependents $(LOWEST)
 
 test-newest:  ## the tests with the newest versions that there are
 	$(PYTHON) -m venv --clear .venvs/newest

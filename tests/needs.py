@@ -86,6 +86,8 @@ PYTHONS = [
 def missing(item):
     """Return what a test needs and this machine lacks, one sentence each."""
     programs = {name for mark in item.iter_markers("tool") for name in mark.args}
+    if item.get_closest_marker("postgres"):
+        programs |= {"postgres", "setpriv"}
     found = [_missing_program(name) for name in sorted(programs)]
     if item.get_closest_marker("netns"):
         found.append(_missing_program("ip") or _missing_namespaces())

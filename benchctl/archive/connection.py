@@ -118,19 +118,19 @@ def open_archive(
     from benchctl.archive.driver import PatientConnection
 
     try:
-        told = conninfo_to_dict(url)
+        parameters = conninfo_to_dict(url)
     except psycopg.Error:  # its message may repeat a password
         raise UsageError(
             "this is no URL of a PostgreSQL database",
             "for example: postgresql://user@host/database; see docs/archive.md",
         ) from None
-    name = _name(told)
+    name = _name(parameters)
     defaults = {
         "connect_timeout": CONNECT_S, "tcp_user_timeout": UNANSWERED_S * 1000,
         "keepalives_idle": UNANSWERED_S, "application_name": "benchctl",
     }  # fmt: skip
     with archive_errors(name):
-        connection = PatientConnection.connect(**{**defaults, **told}, autocommit=True)  # type: ignore[arg-type]
+        connection = PatientConnection.connect(**{**defaults, **parameters}, autocommit=True)  # type: ignore[arg-type]
     with connection:
         archive = Archive(connection, name)
         with archive.errors():
@@ -149,10 +149,10 @@ def open_archive(
         yield archive
 
 
-def _name(told: dict[str, Any]) -> str:
+def _name(parameters: dict[str, Any]) -> str:
     """Return what an archive is called in messages: never its password."""
-    database = told.get("dbname") or told.get("service") or "the default database"
-    host = told.get("host") or told.get("hostaddr")
+    database = parameters.get("dbname") or parameters.get("service") or "the default database"
+    host = parameters.get("host") or parameters.get("hostaddr")
     return f"archive {database}{f' on {host}' if host else ''}"
 
 

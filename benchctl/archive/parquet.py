@@ -18,7 +18,7 @@ from benchctl.archive.connection import Archive
 from benchctl.archive.pieces import AT_ONCE, COLUMNS, KEPT, piece_of
 from benchctl.errors import ArchiveError, UsageError
 from benchctl.report.exports.parquet import check
-from benchctl.store.parcel import SeriesPiece, content_sha256, restore
+from benchctl.store.copies.parcel import SeriesPiece, content_sha256, restore
 
 _COLUMNS = [name for name in COLUMNS if name != "month"]
 

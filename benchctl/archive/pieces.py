@@ -9,7 +9,7 @@ from datetime import date
 from typing import Any
 
 from benchctl.archive.rows import plain
-from benchctl.store.parcel import SeriesPiece
+from benchctl.store.copies.parcel import SeriesPiece
 
 COLUMNS = {
     "month": "date", "run": "uuid", "series": "int4", "number": "int4",

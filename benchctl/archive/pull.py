@@ -17,8 +17,8 @@ from benchctl.archive.pieces import AT_ONCE, KEPT, piece_of
 from benchctl.errors import ArchiveError, StoreDamagedError, StoreError, UsageError
 from benchctl.run.record import RunOutline
 from benchctl.run.status import Status
-from benchctl.store.copy import AlreadyThereError, copy_run
-from benchctl.store.parcel import Parcel, SeriesPiece, content_sha256, restore
+from benchctl.store.copies.copy import AlreadyThereError, copy_run
+from benchctl.store.copies.parcel import Parcel, SeriesPiece, content_sha256, restore
 from benchctl.store.read import Reader, unique
 
 

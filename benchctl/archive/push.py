@@ -20,7 +20,7 @@ from benchctl.errors import UsageError
 from benchctl.run.record import Run
 from benchctl.run.status import Status
 from benchctl.store.captures import captures_of
-from benchctl.store.parcel import Parcel
+from benchctl.store.copies.parcel import Parcel
 from benchctl.store.read import Reader
 
 # Each COPY ends within a few seconds: time limits are those of one that makes no progress.

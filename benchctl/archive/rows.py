@@ -45,8 +45,8 @@ class FigureSubject(Struct, frozen=True):
 
 def identity(run: Run) -> uuid.UUID:
     """Return the id of a run, which it keeps when it is resumed, tagged or copied."""
-    told = ["run", run.name, repr(run.created_time), run.profile_sha256, run.seed]
-    return uuid.uuid5(_NAMESPACE, json.dumps(told))
+    identifying = ["run", run.name, repr(run.created_time), run.profile_sha256, run.seed]
+    return uuid.uuid5(_NAMESPACE, json.dumps(identifying))
 
 
 def month_of(run: Run) -> date:
@@ -149,9 +149,9 @@ def _figures(
 
 
 def _host(trial: Trial, host: str) -> tuple[Any, ...]:
-    told = trial.counters.get(host, HostCounters(0.0))
-    clock, cpu = trial.clocks.get(host), told.cpu
-    interfaces = told.interfaces.values()
+    counted = trial.counters.get(host, HostCounters(0.0))
+    clock, cpu = trial.clocks.get(host), counted.cpu
+    interfaces = counted.interfaces.values()
     sums = [
         sum(getattr(interface, name) for interface in interfaces) if interfaces else None
         for name in ("rx_errors", "rx_dropped", "tx_errors", "tx_dropped")
@@ -162,5 +162,5 @@ def _host(trial: Trial, host: str) -> tuple[Any, ...]:
     return (
         trial.position + 1, plain(host), *busy, *sums,
         None if clock is None else clock.offset_s, None if clock is None else clock.error_s,
-        plain(told.unread), as_json({name: n for name, n in told.counts.items() if n}),
+        plain(counted.unread), as_json({name: n for name, n in counted.counts.items() if n}),
     )  # fmt: skip

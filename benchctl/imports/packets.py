@@ -73,10 +73,10 @@ def keep_trace(
     for number in chosen:
         one = found[number - 1]
         entry = connection_entry(number, one)
-        for way, half in sorted(enumerate(one.halves), key=lambda it: -it[1].data_bytes):
+        for direction, half in sorted(enumerate(one.halves), key=lambda it: -it[1].data_bytes):
             if half.data_bytes:
-                name = _named(one, way, number, flows)
-                flows[name] = _recording(one, way, entry, capture.began_ns / 1e9)
+                name = _named(one, direction, number, flows)
+                flows[name] = _recording(one, direction, entry, capture.began_ns / 1e9)
                 captures[name] = [replace(packets, findings=(entry,))]
     notes = [f"{file.name}: {fault}" for fault in capture.faults]
     if left_out:
@@ -128,7 +128,7 @@ def _there(store: Path, file: File, chosen: Sequence[int]) -> str:
         return name if numbers.issuperset(chosen) else ""
 
 
-def _named(connection: Connection, way: int, number: int, taken: Container[str]) -> str:
+def _named(connection: Connection, direction: int, number: int, taken: Container[str]) -> str:
     """Return the name of a flow: its ends, the one that opened without its port.
 
     So the flows of two traces of the same exchange have the same names. More connections between
@@ -137,14 +137,14 @@ def _named(connection: Connection, way: int, number: int, taken: Container[str])
     ends = list(names_of(connection.ends))
     if connection.opener is not None:
         ends[connection.opener] = ends[connection.opener].rpartition(":")[0]
-    name = f"{ends[way]}-{ends[1 - way]}"
+    name = f"{ends[direction]}-{ends[1 - direction]}"
     return f"{name}#{number}" if name in taken else name
 
 
 def _recording(
-    connection: Connection, way: int, entry: ConnectionFound, began_time: float
+    connection: Connection, direction: int, entry: ConnectionFound, began_time: float
 ) -> Recording:
-    mine = entry["directions"][way]
+    mine = entry["directions"][direction]
     rtt_s = cast("Mapping[str, float] | None", mine["rtt_s"])
     figures = {
         "throughput_bps": mine["throughput_bps"],
@@ -152,13 +152,13 @@ def _recording(
         "retransmits": mine["retransmissions"]["count"],
         "bytes_sent": mine["unique_bytes"],
     }
-    intervals = connection.timeline.intervals(way) if connection.timeline is not None else ()
+    intervals = connection.timeline.intervals(direction) if connection.timeline is not None else ()
     return Recording(
         [
             *starmap(Sample, intervals),
             Summary({n: value for n, value in figures.items() if value is not None}),
         ],
-        source=entry["ends"][way],
-        target=entry["ends"][1 - way],
+        source=entry["ends"][direction],
+        target=entry["ends"][1 - direction],
         started_time=began_time,
     )

@@ -27,7 +27,7 @@ from benchctl.run.planned import LOCAL, PlannedFlow, PlannedRun, PlannedTrial, S
 from benchctl.run.record import RecordedPackets
 from benchctl.run.status import Status
 from benchctl.store.arrange import TrialPlace, arrange
-from benchctl.store.copy import copy_run
+from benchctl.store.copies.copy import copy_run
 from benchctl.store.flow_recording import FlowRecording
 from benchctl.store.record import Recorder, create_run
 

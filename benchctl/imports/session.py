@@ -15,7 +15,7 @@ from benchctl.imports.kinds import FailedReaderError, FileKind, Trials
 from benchctl.imports.result import ImportedRun, Left
 from benchctl.imports.run import RunBuilder
 from benchctl.imports.stores import STORE, import_store
-from benchctl.store.copy import AlreadyThereError
+from benchctl.store.copies.copy import AlreadyThereError
 from benchctl.store.read import Reader
 
 _TELLING = (".json", ".gz", ".sqlite")

@@ -10,10 +10,10 @@ from benchctl.errors import StoreError
 from benchctl.imports.files import name_of
 from benchctl.imports.result import ImportedRun, Left
 from benchctl.run.status import FAILURES
-from benchctl.store.copy import AlreadyThereError, check_tables, copy_run
+from benchctl.store.copies.copy import AlreadyThereError, check_tables, copy_run
+from benchctl.store.copies.salvage import check
 from benchctl.store.manage import read_tags, set_tags
 from benchctl.store.read import Reader
-from benchctl.store.salvage import check
 
 STORE = "store"
 """The kind of such a file."""

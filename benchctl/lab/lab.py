@@ -35,7 +35,7 @@ from benchctl.lab.emulate.messages import (
 )
 from benchctl.lab.topology.model import Emulator, Topology
 from benchctl.lab.topology.segments import Hop
-from benchctl.run.planned import Host, Way
+from benchctl.run.planned import Host, HostInterface
 
 # A lab of nine hosts takes one second; the rest is for slow machines.
 _BUILD_TIMEOUT_S = 60.0
@@ -258,7 +258,7 @@ def _host(topology: Topology, name: str, built: Built, launcher: Launcher) -> Ho
         name=name,
         address=topology.known_at(name),
         prefix=prefix,
-        interfaces={end.label or end.device: Way(end.device, end.ip) for end in ends},
+        interfaces={end.label or end.device: HostInterface(end.device, end.ip) for end in ends},
         shares_ports=False,
         address6=topology.known_at(name, 6),
     )

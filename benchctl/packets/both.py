@@ -28,8 +28,8 @@ class TracePlace(NamedTuple):
 class TracePair(NamedTuple):
     """A connection in two traces, by its number in each; ``crossings`` are of its two directions.
 
-    ``shift_s`` turns times of the second trace into those of the first; ``near`` is the way of the
-    end that the first trace is nearer to.
+    ``shift_s`` turns times of the second trace into those of the first; ``near`` is the direction
+    of the end that the first trace is nearer to.
     """
 
     numbers: tuple[int, int]
@@ -44,17 +44,17 @@ class TracePair(NamedTuple):
 
         Times are those of the trace of that end.
         """
-        for way in (0, 1):
+        for direction in (0, 1):
             sides = [
                 [
                     shut
                     for shut in connection.shuts
-                    if shut.way == way ^ _turned(connection, self.connections[0])
+                    if shut.direction == direction ^ _turned(connection, self.connections[0])
                 ]
                 for connection in self.connections
             ]
             shifts_s = [0.0, self.shift_s]
-            if way != self.near:
+            if direction != self.near:
                 sides, shifts_s = sides[::-1], shifts_s[::-1]
             at_sender, at_receiver = sides
             for theirs in at_receiver:
@@ -63,9 +63,13 @@ class TracePair(NamedTuple):
                     for window in at_sender
                 ]
                 same = min(later_s, default=_SAME_S) < _SAME_S
-                yield way, at_sender.pop(later_s.index(min(later_s))) if same else None, theirs
+                yield (
+                    direction,
+                    at_sender.pop(later_s.index(min(later_s))) if same else None,
+                    theirs,
+                )
             for ours in at_sender:
-                yield way, ours, None
+                yield direction, ours, None
 
 
 def pairs_of(one: TracePlace, other: TracePlace, *, whole: bool = False) -> Iterator[TracePair]:
@@ -90,11 +94,11 @@ def pairs_of(one: TracePlace, other: TracePlace, *, whole: bool = False) -> Iter
         again = other.trace.connections[found]
         crossings = []
         near = _near(connection, again)
-        for way in (0, 1):
-            ends = connection.ends if way == 0 else reverse(connection.ends)
+        for direction in (0, 1):
+            ends = connection.ends if direction == 0 else reverse(connection.ends)
             here, far = (place.passages.of.get(ends, Passed()) for place in (one, other))
             seen = [(0.0, place.trace.frames.last_s) for place in (one, other)]
-            if way == near:
+            if direction == near:
                 crossing = follow(here, far, shift_s, ALWAYS if whole else seen[1])
             else:
                 crossing = follow(far, here, -shift_s, ALWAYS if whole else seen[0])
@@ -106,15 +110,18 @@ def pairs_of(one: TracePlace, other: TracePlace, *, whole: bool = False) -> Iter
 
 
 def _near(connection: Connection, other: Connection) -> int:
-    """Return the way of the end that the first trace is nearer to.
+    """Return the direction of the end that the first trace is nearer to.
 
     What passes nearer to a sender is answered after a longer time, whatever the clocks.
     """
-    for way in (0, 1):
-        half, again = connection.halves[way], other.halves[way ^ _turned(connection, other)]
+    for direction in (0, 1):
+        half, again = (
+            connection.halves[direction],
+            other.halves[direction ^ _turned(connection, other)],
+        )
         for ours, theirs in ((half.handshake_s, again.handshake_s), (half.least_s, again.least_s)):
             if ours is not None and theirs is not None and ours != theirs:
-                return way if ours > theirs else 1 - way
+                return direction if ours > theirs else 1 - direction
     return 0
 
 

@@ -55,9 +55,9 @@ def connections_of(
                 watch(len(found), connection)
             place = known[ends] = connection, 0
             known[reverse(ends)] = connection, 1
-        connection, way = place
+        connection, direction = place
         connection.feed(
-            time_s, way, wire, seq, ack, flags, window, length, ident,
+            time_s, direction, wire, seq, ack, flags, window, length, ident,
             data[options_at : body if body < stop else stop], body > stop,
         )  # fmt: skip
         if length and stop > body and data[body] in _INITIALS and requests < MOST_REQUESTS_IN_ALL:

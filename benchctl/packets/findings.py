@@ -92,9 +92,9 @@ def pair_entry(
     """
     names = names_of(pair.connections[0].ends)
 
-    def crossed(way: int) -> CrossingFound:
-        shift_s = 0.0 if way == pair.near else pair.shift_s
-        return _crossing_entry(names[way], pair.crossings[way], shift_s)
+    def crossed(direction: int) -> CrossingFound:
+        shift_s = 0.0 if direction == pair.near else pair.shift_s
+        return _crossing_entry(names[direction], pair.crossings[direction], shift_s)
 
     return {
         "kind": "pair",
@@ -105,11 +105,11 @@ def pair_entry(
         "directions": (crossed(0), crossed(1)),
         "zero_windows": [
             {
-                "closed_by": names[1 - way],
+                "closed_by": names[1 - direction],
                 "at_sender": _shut_entry(names, ours) if ours else None,
                 "at_receiver": _shut_entry(names, theirs) if theirs else None,
             }
-            for way, ours, theirs in pair.shuts
+            for direction, ours, theirs in pair.shuts
         ],
     }
 
@@ -254,7 +254,7 @@ def _retransmissions_entry(retransmissions: Retransmissions | None) -> Retransmi
 
 def _shut_entry(names: tuple[str, str], shut: ZeroWindow) -> ZeroWindowFound:
     return {
-        "closed_by": names[1 - shut.way],
+        "closed_by": names[1 - shut.direction],
         "began_s": shut.begin_s,
         "ended_s": shut.end_s,
         "duration_s": None if shut.end_s is None else shut.end_s - shut.begin_s,

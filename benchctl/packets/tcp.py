@@ -31,7 +31,7 @@ class ZeroWindow(Struct):
     From the first acknowledgement that says so, to the first that does not (None in an open one).
     """
 
-    way: int
+    direction: int
     """Whose data had to wait: 0 those of the first end, 1 of the second."""
     begin_s: float
     end_s: float | None = None
@@ -98,16 +98,16 @@ class Connection:
         self._turn_s = self.began_s
 
     def feed(
-        self, time_s: float, way: int, wire: int, seq: int, ack: int, flags: int, window: int,
+        self, time_s: float, direction: int, wire: int, seq: int, ack: int, flags: int, window: int,
         length: int, ident: int, options: bytes, is_cut: bool = False,
     ) -> None:  # fmt: skip
-        """Take a segment that the first end (way 0) or the second has sent.
+        """Take a segment that the first end (direction 0) or the second has sent.
 
         ``is_cut`` says that not all of its options were captured.
         """
         if time_s >= self._turn_s and self.timeline is not None:
             self._turn_s = self.timeline.turn(time_s)
-        half = self.halves[way]
+        half = self.halves[direction]
         other = half.peer
         self.last_s = time_s
         half.packets += 1
@@ -115,12 +115,12 @@ class Connection:
         if flags & _CONTROL:
             if flags & RST:
                 if self.reset_by is None:
-                    self.reset_by = way
+                    self.reset_by = direction
                 return
             if flags & FIN:
-                self._fins |= 1 << way
+                self._fins |= 1 << direction
             if flags & SYN:
-                self._open(way, flags, options, is_cut)
+                self._open(direction, flags, options, is_cut)
         if half.base is None:
             half.begin(time_s, seq, flags)
         if flags & ACK:
@@ -135,8 +135,8 @@ class Connection:
             else:
                 bare = not length and not flags & BOUNDS
                 other.hear(time_s, ack, window, bare, options)
-                if not window or self._shut[1 - way] is not None:
-                    self._close(time_s, 1 - way, window, flags)
+                if not window or self._shut[1 - direction] is not None:
+                    self._close(time_s, 1 - direction, window, flags)
         if flags & SYN:
             self._agree()
         if length > 1 or flags & BOUNDS:
@@ -144,24 +144,24 @@ class Connection:
         elif half.is_probe(seq, length):
             if half.seen is not None:
                 half.seen.probed(time_s, half.next - 1)
-            if (shut := self._shut[way]) is not None:
+            if (shut := self._shut[direction]) is not None:
                 shut.probes += 1
             else:
                 half.keep_alives += 1
         elif length:
-            if (shut := self._shut[way]) is not None:
+            if (shut := self._shut[direction]) is not None:
                 shut.probes += 1
             half.send(time_s, seq, length, flags, ident, options)
 
-    def _open(self, way: int, flags: int, options: bytes, is_cut: bool) -> None:
+    def _open(self, direction: int, flags: int, options: bytes, is_cut: bool) -> None:
         """Take what an end announces. What may stand in options that were cut off is unknown."""
-        half = self.halves[way]
+        half = self.halves[direction]
         if not is_cut:
             half.announced_scale = half.scale is not None
             half.sack_permitted = half.sack_permitted or False
             half.timestamps = half.timestamps or False
         if self.opener is None:
-            self.opener = 1 - way if flags & ACK else way
+            self.opener = 1 - direction if flags & ACK else direction
         for kind, value in options_of(options):
             if kind == 2 and len(value) == 2:
                 half.mss_bytes = int.from_bytes(value)
@@ -181,29 +181,29 @@ class Connection:
 
         Who answers a SYN announces it only if that did.
         """
-        for way, half in enumerate(self.halves):
+        for direction, half in enumerate(self.halves):
             other = half.peer
             if False in (half.announced_scale, other.announced_scale):
                 half.shift = 0
-            elif half.announced_scale or self.opener == way:
+            elif half.announced_scale or self.opener == direction:
                 half.shift = other.scale
             else:
                 half.shift = None
 
-    def _close(self, time_s: float, way: int, window: int, flags: int) -> None:
+    def _close(self, time_s: float, direction: int, window: int, flags: int) -> None:
         """A window is zero, or was until now."""
-        shut = self._shut[way]
+        shut = self._shut[direction]
         if window:
             if shut is not None:
                 shut.end_s = time_s
-                self._shut[way] = None
+                self._shut[direction] = None
         elif shut is not None:
             shut.acks += 1
         elif not flags & BOUNDS:
-            half = self.halves[way]
+            half = self.halves[direction]
             full_s = half.waiting.full_s if half.waiting else None
-            shut = self._shut[way] = ZeroWindow(
-                way, time_s, full_s=full_s, unread_s=half.stopped_s(time_s)
+            shut = self._shut[direction] = ZeroWindow(
+                direction, time_s, full_s=full_s, unread_s=half.stopped_s(time_s)
             )
             self.shuts.append(shut)
 
@@ -226,9 +226,9 @@ class Connection:
         if self.timeline is not None:
             self.timeline.turn(inf)
 
-    def is_another(self, way: int, seq: int) -> bool:
+    def is_another(self, direction: int, seq: int) -> bool:
         """Return whether a SYN of this number opens another connection between the same ends."""
-        return not self.halves[way].begins_with(seq)
+        return not self.halves[direction].begins_with(seq)
 
     @property
     def ending(self) -> Ending:

@@ -149,20 +149,20 @@ class Timeline:
                     joined[place] = (_joined(before, row) if before else row)._replace(place=place)
                 track.noted = array("d", [value for row in joined.values() for value in row])
 
-    def intervals(self, way: int) -> Iterator[Interval]:
+    def intervals(self, direction: int) -> Iterator[Interval]:
         """Yield the intervals of one half, from its first data until the last are acknowledged.
 
         The rate ends with the last data. The first and the last interval with data are from
         half to one and a half times as long as the others: less would show a burst as a rate.
         """
-        half = self._halves[way]
+        half = self._halves[direction]
         if half.first_data_s is None or half.last_data_s is None:
             return
         first_s = half.first_data_s - self._began_s
         last_s = max(first_s, half.last_data_s - self._began_s)
         span = _Span(first_s, last_s, self.step_s)
         rows: dict[int, _Row] = {}
-        for row in self._tracks[way].rows():
+        for row in self._tracks[direction].rows():
             place = span.place(int(row.place))
             rows[place] = _joined(rows[place], row) if place in rows else row
         trips: dict[int, list[float]] = {}

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from benchctl.api import Demand, Flow, Role, Tool
 from benchctl.backends import AnyBackend, Registry
 from benchctl.errors import MissingError, PluginError
-from benchctl.run.planned import LOCAL, Host, Network, PlannedFlow, PlannedTrial, Way
+from benchctl.run.planned import LOCAL, Host, HostInterface, Network, PlannedFlow, PlannedTrial
 
 T = TypeVar("T")
 Promised = Mapping[str, Mapping[str, float]]
@@ -88,12 +88,17 @@ class BoundFlow(Struct, frozen=True):
         # Resolvers differ in which of two addresses they take for a name.
         return self.address_at(known) if known is not None and known.address6 else name
 
-    def _way(self, network: Network) -> Way:
+    def _interface(self, network: Network) -> HostInterface:
         """Return the flow's interface, without a source address that its IP version cannot use."""
-        way = network.way(self.plan)
-        if way.device and way.address and self.demand.ip_version == 6 and ":" not in way.address:
-            return Way(way.device)
-        return way
+        interface = network.interface(self.plan)
+        if (
+            interface.device
+            and interface.address
+            and self.demand.ip_version == 6
+            and ":" not in interface.address
+        ):
+            return HostInterface(interface.device)
+        return interface
 
     def described(
         self,
@@ -107,7 +112,7 @@ class BoundFlow(Struct, frozen=True):
     ) -> Flow[Any]:
         """Return the flow as its backend sees it, for the command of one end."""
         rates = [one["throughput_bps"] for one in expected.values() if "throughput_bps" in one]
-        way, address = self._way(network), self.address_in(network)
+        interface, address = self._interface(network), self.address_in(network)
         target = network.target(self.plan.to)
         if role is Role.SERVER and target is not None:
             address = self.listens_at(target)
@@ -119,8 +124,8 @@ class BoundFlow(Struct, frozen=True):
             tool=tools[role],
             owns_server=target is not None and self.backend.capabilities.needs_server,
             one_clock=network.is_one_machine(self.plan.source, self.plan.to),
-            source_address=way.address,
-            source_device=way.device,
+            source_address=interface.address,
+            source_device=interface.device,
             client_ports=network.hosts[self.plan.source].ports,
             server_ports=None if target is None else target.ports,
             start_at_s=start_at_s,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from benchctl.run.planned import LOCAL, DeclaredNetwork, Host, Network, PlannedFlow, Way
+from benchctl.run.planned import LOCAL, DeclaredNetwork, Host, HostInterface, Network, PlannedFlow
 
 if TYPE_CHECKING:
     from benchctl.lab.topology.model import Topology
@@ -42,11 +42,11 @@ def planned_network(outside: DeclaredNetwork, topology: Topology) -> Network:
     nodes = {}
     for name in topology.hosts:
         ends = [end for end in topology.interfaces(name) if end.has_address]
-        ways = {end.label or end.device: Way(end.device, end.ip) for end in ends}
+        interfaces = {end.label or end.device: HostInterface(end.device, end.ip) for end in ends}
         nodes[name] = Host(
             name,
             topology.known_at(name),
-            interfaces=ways,
+            interfaces=interfaces,
             shares_ports=False,
             address6=topology.known_at(name, 6),
         )

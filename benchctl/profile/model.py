@@ -407,5 +407,5 @@ class Profile(TomlTable):
         return DeclaredNetwork(
             {LOCAL.name: LOCAL.address, **hosts},
             {name: server.planned for name, server in self.servers.items()},
-            {name: way.planned for name, way in self.interfaces.items()},
+            {name: interface.planned for name, interface in self.interfaces.items()},
         )

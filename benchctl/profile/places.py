@@ -8,7 +8,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from benchctl.api import Duration, Rate
 from benchctl.profile.values import Address, HostName, Name
-from benchctl.run.planned import LOCAL, ExternalServer, Host, SshTarget, Way
+from benchctl.run.planned import LOCAL, ExternalServer, Host, HostInterface, SshTarget
 from benchctl.toml.table import Ports, TomlTable
 from benchctl.units import quoted
 
@@ -82,9 +82,9 @@ class InterfaceTable(TomlTable):
         return self
 
     @property
-    def planned(self) -> Way:
+    def planned(self) -> HostInterface:
         """The interface as flows use it."""
-        return Way(self.device, self.address)
+        return HostInterface(self.device, self.address)
 
 
 class SiteTable(TomlTable):
@@ -171,7 +171,7 @@ class HostTable(TomlTable):
             name,
             address,
             address6=self.address6 or "",
-            interfaces={name: way.planned for name, way in self.interfaces.items()},
+            interfaces={name: interface.planned for name, interface in self.interfaces.items()},
             reach=reach,
             reachable=self.reachable,
             ports=self.ports,

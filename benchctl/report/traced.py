@@ -13,17 +13,17 @@ from benchctl.run.record import RecordedFlow, RecordedPackets
 from benchctl.store.captures import trace_path
 
 
-class TracedWay(NamedTuple):
+class TracedDirection(NamedTuple):
     """The data of one end of a connection in the trace of a flow.
 
-    ``number`` is that of the connection in the file, from 1 on; ``way`` that of the end.
+    ``number`` is that of the connection in the file, from 1 on; ``direction`` that of the end.
     """
 
     flow: RecordedFlow
     packets: RecordedPackets
     path: Path
     number: int
-    way: int
+    direction: int
     ends: tuple[str, str]
     """Who sent, and to whom."""
 
@@ -41,7 +41,7 @@ class TracedWay(NamedTuple):
 
 
 KEYS = ("flow", "host", "connection", "from")
-"""By what traced ways are told apart, besides the axes of their run."""
+"""What distinguishes traced directions, besides the axes of their run."""
 
 
 def traces_of(trials: Iterable[TrialReport]) -> Iterator[tuple[RecordedFlow, RecordedPackets]]:
@@ -62,7 +62,7 @@ def traces_of(trials: Iterable[TrialReport]) -> Iterator[tuple[RecordedFlow, Rec
 def chosen_of(
     traces: Iterable[tuple[RecordedFlow, RecordedPackets]], store: Path,
     only: Mapping[str, Collection[str]], by: Sequence[str], *, every: bool,
-) -> Iterator[TracedWay]:  # fmt: skip
+) -> Iterator[TracedDirection]:  # fmt: skip
     """Yield whose data of some traces to look at: those with the values of ``only``.
 
     The first, with the most data; one for each value of ``by``, or ``every`` one. Raises
@@ -72,18 +72,20 @@ def chosen_of(
     for flow, packets in traces:
         early = {"flow": flow.name, "host": packets.host}
         if all(value in only[key] for key, value in early.items() if key in only):
-            for way in _ways(store, flow, packets):
-                values = tuple(way.value(key) for key in by)
-                if all(way.value(key) in texts for key, texts in only.items()) and (
+            for traced in _directions(store, flow, packets):
+                values = tuple(traced.value(key) for key in by)
+                if all(traced.value(key) in texts for key, texts in only.items()) and (
                     every or values not in seen
                 ):
                     seen.add(values)
-                    yield way
+                    yield traced
                     if not (by or every):
                         return
 
 
-def _ways(store: Path, flow: RecordedFlow, packets: RecordedPackets) -> Iterator[TracedWay]:
+def _directions(
+    store: Path, flow: RecordedFlow, packets: RecordedPackets
+) -> Iterator[TracedDirection]:
     """Yield each direction of a trace's connections that had data; the most data first.
 
     Of a trace that was kept, a flow is one of them.
@@ -94,18 +96,23 @@ def _ways(store: Path, flow: RecordedFlow, packets: RecordedPackets) -> Iterator
     )
     entries = {entry["number"]: entry for entry in findings}
     sizes = _sizes(entries.values(), flow.source if not packets.host else "")
-    for number, way in sorted(sizes, key=sizes.__getitem__, reverse=True):
+    for number, direction in sorted(sizes, key=sizes.__getitem__, reverse=True):
         first, second = entries[number]["ends"]
-        yield TracedWay(
-            flow, packets, path, number, way, (second, first) if way else (first, second)
+        yield TracedDirection(
+            flow,
+            packets,
+            path,
+            number,
+            direction,
+            (second, first) if direction else (first, second),
         )
 
 
 def _sizes(findings: Iterable[Mapping[str, Any]], source: str) -> dict[tuple[int, int], int]:
-    """Return the bytes of each direction by number and way; only those of a ``source``, if any."""
+    """Return the bytes of each direction, also by number; only those of a ``source``, if any."""
     return {
-        (entry["number"], way): found["unique_bytes"]
+        (entry["number"], direction): found["unique_bytes"]
         for entry in findings
-        for way, found in enumerate(entry["directions"])
+        for direction, found in enumerate(entry["directions"])
         if found["unique_bytes"] and (not source or found["from"] == source)
     }

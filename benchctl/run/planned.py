@@ -67,7 +67,7 @@ class PlannedTrial(Struct, frozen=True):
     deadline_s: float
 
 
-class Way(NamedTuple):
+class HostInterface(NamedTuple):
     """An interface of a host: a device, a source address, or both."""
 
     device: str | None = None
@@ -118,7 +118,7 @@ class Host(Struct, frozen=True):
     name: str
     address: str
     prefix: tuple[str, ...] = ()
-    interfaces: Mapping[str, Way] = {}
+    interfaces: Mapping[str, HostInterface] = {}
     shares_ports: bool = True
     taken_ports: frozenset[int] = frozenset()
     address6: str = ""
@@ -141,7 +141,7 @@ class Network(Struct, frozen=True):
 
     hosts: Mapping[str, Host]
     peers: Mapping[str, ExternalServer] = {}
-    interfaces: Mapping[str, Way] = {}
+    interfaces: Mapping[str, HostInterface] = {}
 
     def target(self, to: str) -> Host | None:
         """Return the host at the far end of a flow; None for a server that somebody else runs."""
@@ -158,22 +158,22 @@ class Network(Struct, frozen=True):
         except ValueError:  # a name
             return False
 
-    def way(self, flow: PlannedFlow) -> Way:
+    def interface(self, flow: PlannedFlow) -> HostInterface:
         """Return a flow's interface; its own host's takes precedence over the profile's.
 
         Raises MissingError if its host has none of this name.
         """
         if flow.interface is None:
-            return Way()
+            return HostInterface()
         host = self.hosts[flow.source]
-        ways = host.interfaces if host.reach else {**self.interfaces, **host.interfaces}
-        if flow.interface not in ways:
-            known = ", ".join(ways) or "none"
+        interfaces = host.interfaces if host.reach else {**self.interfaces, **host.interfaces}
+        if flow.interface not in interfaces:
+            known = ", ".join(interfaces) or "none"
             raise MissingError(
                 f'flow {flow.name}: host {flow.source} has no interface "{flow.interface}"',
                 f"available: {known}",
             )
-        return ways[flow.interface]
+        return interfaces[flow.interface]
 
 
 class DeclaredNetwork(Struct, frozen=True):
@@ -184,7 +184,7 @@ class DeclaredNetwork(Struct, frozen=True):
 
     hosts: Mapping[str, str | Host]
     peers: Mapping[str, ExternalServer] = {}
-    interfaces: Mapping[str, Way] = {}
+    interfaces: Mapping[str, HostInterface] = {}
 
     @property
     def elsewhere(self) -> Mapping[str, Host]:

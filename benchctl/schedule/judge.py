@@ -40,10 +40,10 @@ def read_news(reader: Reader, runs: Sequence[Run], entries: Iterable[LogEntry]) 
     ``entries`` are those of the schedule's log. Raises StoreError.
     """
     reports = [read_report(reader, run) for run in runs[-MOST_RUNS:]]
-    told = [*entries]
+    reported = [*entries]
     tables = [of_tables(report.summary, report.run.vocabulary) for report in reports]
-    news = news_of_levels([report.run for report in reports], tables, told)
-    return [*news, *news_of_failures(reports[-1], told)]
+    news = news_of_levels([report.run for report in reports], tables, reported)
+    return [*news, *news_of_failures(reports[-1], reported)]
 
 
 def news_of_levels(
@@ -53,11 +53,11 @@ def news_of_levels(
 
     ``tables`` are the figures of each run.
     """
-    told: dict[str, tuple[float, float]] = {}
+    reported: dict[str, tuple[float, float]] = {}
     for entry in entries:
         if entry.what is What.CHANGE:
             for figure in entry.figures:
-                told[_key(figure)] = (entry.time, figure["after"] - figure["before"])
+                reported[_key(figure)] = (entry.time, figure["after"] - figure["before"])
     times = [_begun(run) for run in runs]
     by_metric: dict[str, list[list[SummaryRow]]] = {}
     for place, table in enumerate(tables):
@@ -67,7 +67,7 @@ def news_of_levels(
     found: list[tuple[Trend, ChangePoint]] = []
     for metric, rows in by_metric.items():
         better = runs[-1].vocabulary.describe(metric).better
-        found += _news(trends_of(times, rows, better, error=ERROR), times, told)
+        found += _news(trends_of(times, rows, better, error=ERROR), times, reported)
     if not found:
         return
     # With a change that is certain, others at its time have one cause: all are told of at once.
@@ -77,7 +77,7 @@ def news_of_levels(
         better = runs[-1].vocabulary.describe(metric).better
         found += [
             (trend, change)
-            for trend, change in _news(trends_of(times, rows, better, error=None), times, told)
+            for trend, change in _news(trends_of(times, rows, better, error=None), times, reported)
             if _key(_about(trend.first)) not in known
             and any(abs(change.run - run) <= MOST_APART for run in begun)
         ]
@@ -86,10 +86,10 @@ def news_of_levels(
 
 
 def _news(
-    trends: Iterable[Trend], times: Sequence[float], told: Mapping[str, tuple[float, float]]
+    trends: Iterable[Trend], times: Sequence[float], reported: Mapping[str, tuple[float, float]]
 ) -> Iterator[tuple[Trend, ChangePoint]]:
     for trend in trends:
-        if trend.changes and _is_news(trend, trend.changes[-1], times, told):
+        if trend.changes and _is_news(trend, trend.changes[-1], times, reported):
             yield trend, trend.changes[-1]
 
 
@@ -97,7 +97,7 @@ def _is_news(
     trend: Trend,
     change: ChangePoint,
     times: Sequence[float],
-    told: Mapping[str, tuple[float, float]],
+    reported: Mapping[str, tuple[float, float]],
 ) -> bool:
     """Return whether nobody was told of a change yet.
 
@@ -108,7 +108,7 @@ def _is_news(
         return False
     if change.run < len(times) - MOST_OLD:
         return False
-    then, size = told.get(_key(_about(trend.first)), (0.0, 0.0))
+    then, size = reported.get(_key(_about(trend.first)), (0.0, 0.0))
     return times[change.run] > then or change.levels.difference * size < 0
 
 

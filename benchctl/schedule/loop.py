@@ -21,8 +21,8 @@ from benchctl.schedule.book import Book, LogEntry, Overlap, Schedule, What, hand
 from benchctl.schedule.judge import MOST_RUNS, read_news
 from benchctl.schedule.text import entry_line
 from benchctl.settings import settings
+from benchctl.store.copies.trash import trash_run
 from benchctl.store.read import Reader
-from benchctl.store.trash import trash_run
 
 COMMAND = (sys.executable, "-P", "-m", "benchctl")
 """benchctl as a program, whatever modules are in the current directory."""

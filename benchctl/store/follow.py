@@ -85,7 +85,7 @@ RunEvent = (
 )
 
 
-class _Told(Struct):
+class _Reported(Struct):
     """How far a trial was reported: the last attempts that started and ended, the last sample."""
 
     started: bool = False
@@ -104,13 +104,13 @@ class Follower:
         self._run_id = run_id
         self._samples = samples
         self._position = 0
-        self._told = _Told()
+        self._reported = _Reported()
         """Of the trial at this position; all trials before it were reported."""
-        self._kept: dict[int, _Told] = {}
+        self._kept: dict[int, _Reported] = {}
         """Trials that were reported and may be measured again, by position."""
         self._again: deque[int] = deque()
         """Positions of those that may be measured in this life of the run, in order."""
-        self._open: dict[int, _Told] = {}
+        self._open: dict[int, _Reported] = {}
         """Of a run side by side, the trials that were reported in part, by position."""
         self._done: set[int] = set()
         """Of such a run, those that were reported, after the first that was not."""
@@ -129,7 +129,7 @@ class Follower:
         run = self._reader.run(self._run_id)
         for trial in self._reader.trials(self._run_id):
             attempts = 0 if trial.status is Status.OK else self._reader.attempts(trial.id)
-            self._keep(trial, _Told(started_attempt=attempts, ended_attempt=attempts))
+            self._keep(trial, _Reported(started_attempt=attempts, ended_attempt=attempts))
             self._position = trial.position + 1
         for note in self._reader.notes(self._run_id):
             self._last_note = note.id
@@ -172,12 +172,12 @@ class Follower:
             trial = self._trial(self._again[0])
             if trial.status is Status.PLANNED and not over:
                 return
-            told = self._kept[trial.position]
-            if told.seen != _seen(trial):
-                yield from self._poll_trial(trial, told, over)
+            reported = self._kept[trial.position]
+            if reported.seen != _seen(trial):
+                yield from self._poll_trial(trial, reported, over)
                 if not trial.status.has_ended and not over:
                     return
-                self._keep(trial, told)
+                self._keep(trial, reported)
             self._again.popleft()
 
     def _poll_on(self, over: bool) -> Iterator[RunEvent]:
@@ -191,11 +191,11 @@ class Follower:
                 break
             if waits:
                 self._again.append(trial.position)
-            yield from self._poll_trial(trial, self._told, over)
+            yield from self._poll_trial(trial, self._reported, over)
             if not trial.status.has_ended and not over and not waits:
                 break
-            self._keep(trial, self._told)
-            self._position, self._told = trial.position + 1, _Told()
+            self._keep(trial, self._reported)
+            self._position, self._reported = trial.position + 1, _Reported()
 
     def _poll_side_by_side(self, over: bool) -> Iterator[RunEvent]:
         """Report all trials that run, have ended, or are measured again."""
@@ -207,9 +207,9 @@ class Follower:
             self._position = first
             self._again.clear()
         for trial in self._not_reported(over):
-            told = self._open.setdefault(trial.position, _Told())
-            if told.seen != _seen(trial):
-                yield from self._poll_trial(trial, told, over)
+            reported = self._open.setdefault(trial.position, _Reported())
+            if reported.seen != _seen(trial):
+                yield from self._poll_trial(trial, reported, over)
             if trial.status.has_ended or over:
                 self._keep(trial, self._open.pop(trial.position))
                 self._done.add(trial.position)
@@ -226,46 +226,46 @@ class Follower:
             if position not in self._done:
                 yield self._trial(position)
 
-    def _keep(self, trial: Trial, told: _Told) -> None:
+    def _keep(self, trial: Trial, reported: _Reported) -> None:
         """Remember how far a trial was reported, if it may be measured again."""
         if trial.status is Status.OK:
             self._kept.pop(trial.position, None)
         else:
-            self._kept[trial.position] = replace(told, started=False, seen=_seen(trial))
+            self._kept[trial.position] = replace(reported, started=False, seen=_seen(trial))
 
-    def _poll_trial(self, trial: Trial, told: _Told, over: bool) -> Iterator[RunEvent]:
+    def _poll_trial(self, trial: Trial, reported: _Reported, over: bool) -> Iterator[RunEvent]:
         if trial.status is Status.PLANNED:
             return
-        if not told.started:
-            told.started = True
+        if not reported.started:
+            reported.started = True
             yield TrialStarted(trial)
         over = over or trial.status.has_ended
         flows = self._reader.flows(trial.id, all_attempts=True)
         for attempt, group in groupby(flows, key=lambda flow: flow.attempt):
-            if attempt > told.ended_attempt:
-                yield from self._poll_attempt(trial, told, attempt, list(group), over)
+            if attempt > reported.ended_attempt:
+                yield from self._poll_attempt(trial, reported, attempt, list(group), over)
         if trial.status.has_ended:
             yield from self._poll_notes(trial.finished_time or 0.0)
             yield TrialEnded(trial)
 
     def _poll_attempt(
-        self, trial: Trial, told: _Told, attempt: int, flows: list[RecordedFlow], over: bool
+        self, trial: Trial, reported: _Reported, attempt: int, flows: list[RecordedFlow], over: bool
     ) -> Iterator[RunEvent]:
         if not over and any(flow.status is Status.PLANNED for flow in flows):
             return  # its servers are not ready yet, so some of its flows may be missing
-        if attempt > told.started_attempt:
-            told.started_attempt = attempt
+        if attempt > reported.started_attempt:
+            reported.started_attempt = attempt
             for flow in flows:
                 yield FlowStarted(trial, flow)
         if self._samples:
             of_id = {flow.id: flow for flow in flows}
-            for sample in self._reader.samples_of_trial(trial.id, told.last_sample, attempt):
-                told.last_sample = sample.id
+            for sample in self._reader.samples_of_trial(trial.id, reported.last_sample, attempt):
+                reported.last_sample = sample.id
                 yield Sampled(trial, of_id[sample.flow_id], sample)
         if over or all(flow.status.has_ended for flow in flows):
             ended = [flow for flow in flows if flow.status.has_ended]
             figures = [self._reader.figures(flow.id) for flow in ended]
-            told.ended_attempt = attempt
+            reported.ended_attempt = attempt
             for flow, own in zip(ended, figures, strict=True):
                 yield FlowEnded(trial, flow, own)
 

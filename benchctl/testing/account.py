@@ -20,18 +20,22 @@ LONG_S = 1.0
 END_SHARE = 0.9
 
 
-def account(told: Transcript) -> str:
+def account(transcript: Transcript) -> str:
     """Return how a command ended, and what it printed where and when."""
-    code = told.exit_code
+    code = transcript.exit_code
     how = f"exit code {code}" if code >= 0 else f"ended by {signal.Signals(-code).name}"
-    sent = f", {told.stop.signal} at {format_duration(told.stop.at_s)}" if told.stop else ""
-    lines = [f"{how} after {format_duration(told.lasted_s)}{sent}"]
-    lines += (f"  {channel}  {_arrival(told, channel)}" for channel in Channel)
+    sent = (
+        f", {transcript.stop.signal} at {format_duration(transcript.stop.at_s)}"
+        if transcript.stop
+        else ""
+    )
+    lines = [f"{how} after {format_duration(transcript.lasted_s)}{sent}"]
+    lines += (f"  {channel}  {_arrival(transcript, channel)}" for channel in Channel)
     return "\n".join(lines)
 
 
-def _arrival(told: Transcript, channel: Channel) -> str:
-    pieces = [piece for piece in told.pieces if piece.channel is channel]
+def _arrival(transcript: Transcript, channel: Channel) -> str:
+    pieces = [piece for piece in transcript.pieces if piece.channel is channel]
     if not pieces:
         return "nothing"
     size = f"{sum(len(piece.data) for piece in pieces):,} bytes"
@@ -41,30 +45,31 @@ def _arrival(told: Transcript, channel: Channel) -> str:
     return f"{size} in {len(pieces)} pieces, from {first} to {last}"
 
 
-def notes(told: Transcript, *, by_default: bool) -> Iterator[str]:
+def notes(transcript: Transcript, *, by_default: bool) -> Iterator[str]:
     """Yield what people should know; ``by_default`` says that they set no limit of time."""
-    if told.stop is not None and told.stop.by == "time" and by_default:
-        yield (f"the {told.role} was stopped after {format_duration(told.stop.at_s)};"
+    if transcript.stop is not None and transcript.stop.by == "time" and by_default:
+        yield (f"the {transcript.role} was stopped after {format_duration(transcript.stop.at_s)};"
                " --for DURATION sets the time")  # fmt: skip
-    if told.stop is not None and told.stop.by == "size":
-        yield (f"the {told.role} was stopped: a transcript holds {MOST_BYTES >> 20} MiB, and the"
-               " rest is missing")  # fmt: skip
-    if told.stop is not None and told.exit_code == -signal.SIGKILL:
-        yield (f"the {told.role} did not end within {STOP_GRACE_S:.0f} s of {told.stop.signal}, and"
-               " was killed: choose the stop_signal that ends it")  # fmt: skip
-    at_s = [piece.at_s for piece in told.pieces if piece.channel is Channel.STDOUT]
-    if told.lasted_s >= LONG_S and at_s and at_s[0] > END_SHARE * told.lasted_s:
-        yield (f"all output of the {told.role} came at its end, so there are no live figures: look"
-               " for an option that flushes every line")  # fmt: skip
+    if transcript.stop is not None and transcript.stop.by == "size":
+        yield (f"the {transcript.role} was stopped: a transcript holds {MOST_BYTES >> 20} MiB, and"
+               " the rest is missing")  # fmt: skip
+    if transcript.stop is not None and transcript.exit_code == -signal.SIGKILL:
+        yield (f"the {transcript.role} did not end within {STOP_GRACE_S:.0f} s of"
+               f" {transcript.stop.signal}, and was killed: choose the stop_signal that ends"
+               " it")  # fmt: skip
+    at_s = [piece.at_s for piece in transcript.pieces if piece.channel is Channel.STDOUT]
+    if transcript.lasted_s >= LONG_S and at_s and at_s[0] > END_SHARE * transcript.lasted_s:
+        yield (f"all output of the {transcript.role} came at its end, so there are no live figures:"
+               " look for an option that flushes every line")  # fmt: skip
 
 
-def expect(path: Path, told: Transcript, backend: AnyBackend) -> str:
+def expect(path: Path, transcript: Transcript, backend: AnyBackend) -> str:
     """Write the events that a transcript gives now, beside it.
 
     Returns how many of which kinds, or why there are none.
     """
     try:
-        events = told.replay(told.parser(backend))
+        events = transcript.replay(transcript.parser(backend))
         keep_expected(path, events)
     except ParserError as error:
         return f"none; not understood: {error}"

@@ -71,8 +71,10 @@ def record(job: Job) -> list[Transcript]:
 async def _record(job: Job) -> list[Transcript]:
     async with LocalSpawner() as spawner:
         session = Session(spawner, job.limit_s)
-        told = await (_command(session, job) if job.argv else _flow(session, job))
-    return [replace(transcript, backend=job.name, parameters=job.parameters) for transcript in told]
+        recorded = await (_command(session, job) if job.argv else _flow(session, job))
+    return [
+        replace(transcript, backend=job.name, parameters=job.parameters) for transcript in recorded
+    ]
 
 
 async def _command(session: Session, job: Job) -> list[Transcript]:
@@ -85,9 +87,9 @@ async def _command(session: Session, job: Job) -> list[Transcript]:
         with suppress(MissingError):  # its own program need not be the one that is recorded
             tool = await Toolbox(session.spawner).find(job.backend, job.role, LOCAL)
     _obey_signals(session)
-    told = await session.command(job.argv)
-    told = replace(told, role=job.role, direction=job.direction, tool=tool)
-    return [replace(told, address=_address(job.argv) or told.address)]
+    recorded = await session.command(job.argv)
+    recorded = replace(recorded, role=job.role, direction=job.direction, tool=tool)
+    return [replace(recorded, address=_address(job.argv) or recorded.address)]
 
 
 def _address(argv: Sequence[str]) -> str | None:
@@ -161,15 +163,15 @@ class Session:
             limit_s = limit_s if self._limit_s is None else self._limit_s
             client = _Scribe(self)
             await client.start_of(command)
-            told = await client.end(limit_s, self.over, command.stop_signal)
-            found.append(_of_flow(told, Role.CLIENT, flow))
+            recorded = await client.end(limit_s, self.over, command.stop_signal)
+            found.append(_of_flow(recorded, Role.CLIENT, flow))
         if Role.SERVER in ends:
             flow, command = ends[Role.SERVER]
             if found and not self.over.is_set():
                 self.stopped_by = "client"
             grace_s = GRACE_S if found and not command.stays else 0.0
-            told = await server.end(grace_s, None, command.stop_signal)
-            found.insert(0, _of_flow(told, Role.SERVER, flow))
+            recorded = await server.end(grace_s, None, command.stop_signal)
+            found.insert(0, _of_flow(recorded, Role.SERVER, flow))
         return found
 
 
@@ -246,9 +248,9 @@ def shown(word: str) -> str:
     return f"…/{path.name}" if path.is_absolute() and path.is_file() else word
 
 
-def _of_flow(told: Transcript, role: Role, flow: Flow[Any]) -> Transcript:
+def _of_flow(recorded: Transcript, role: Role, flow: Flow[Any]) -> Transcript:
     return replace(
-        told,
+        recorded,
         role=role,
         direction=flow.direction,
         tool=flow.tool,

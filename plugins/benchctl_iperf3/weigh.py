@@ -164,7 +164,7 @@ class _Scales:
         self.found = Weighed()
         self._rates = rates
         self._final = final
-        self._told = final.metrics
+        self._reported = final.metrics
         self._params = flow.params
         self._flow = flow
         self._receives = direction is Direction.RECEIVE
@@ -175,32 +175,32 @@ class _Scales:
     def sent(self) -> None:
         """Check the datagrams sent against their bytes."""
         by_bytes = self._by_bytes("bytes_sent")
-        told = self._told.get("packets_sent")
-        if by_bytes is not None and told is not None and not self._agree(told, by_bytes):
+        reported = self._reported.get("packets_sent")
+        if by_bytes is not None and reported is not None and not self._agree(reported, by_bytes):
             old = OMITTED_SENT if self._params.omit else COPIED_COUNT
             self.found.doubt(UNSENT if self._knows_omitted else old, {"packets_sent": by_bytes})
 
     def received(self) -> None:
         """Check the datagrams received, and so the losses, against their bytes."""
         by_bytes = self._by_bytes("bytes_received")
-        told, lost = (self._told.get(name) for name in ("packets_received", "packets_lost"))
-        if by_bytes is None or told is None or lost is None:
+        reported, lost = (self._reported.get(name) for name in ("packets_received", "packets_lost"))
+        if by_bytes is None or reported is None or lost is None:
             return
         if self._params.omit:
             # The server's omitted losses are unknown here, unless there are none at all.
             unknown = not self._receives and not self._knows_omitted
             # A table's bytes have three digits.
             exact = by_bytes if "json-stream" in self._features else None
-            if lost and (unknown or not self._agree(told, by_bytes)):
+            if lost and (unknown or not self._agree(reported, by_bytes)):
                 instead = {"packets_received": exact, "packets_lost": None, "loss_ratio": None}
                 self.found.doubt(OMITTED_LOSSES, instead)
-            elif not self._agree(told, by_bytes):
+            elif not self._agree(reported, by_bytes):
                 # The sender's omitted part, of all received datagrams: off by milliseconds.
-                del self._told["packets_received"]
+                del self._reported["packets_received"]
                 if exact is not None:
-                    self._told["packets_received"] = exact
-        elif not self._agree(told, by_bytes):
-            whole = told + lost
+                    self._reported["packets_received"] = exact
+        elif not self._agree(reported, by_bytes):
+            whole = reported + lost
             missing = whole - by_bytes
             if whole > 0 and missing >= 0:
                 self.found.doubt(
@@ -219,45 +219,47 @@ class _Scales:
         between arrivals and those between departures. The former add up to the receiver's time. The
         latter add up to the sender's, and to more where datagrams overtake others: it counts twice.
         """
-        told = self._told.get("jitter_rfc3550_s", 0.0)
+        reported = self._reported.get("jitter_rfc3550_s", 0.0)
         most_s = (self._final.received_s + 2 * self._final.sent_s + 3 * self._params.omit) / 16
         is_old = self._final.untimed and not self._receives
-        if told > most_s or (told and is_old):
+        if reported > most_s or (reported and is_old):
             self.found.doubt(FIRST_JITTER, {"jitter_rfc3550_s": None})
             self._final.untimed |= not self._receives and not self._flow.owns_server
 
     def time(self) -> None:
         """Check the rates against the times of the two ends."""
         final = self._final
-        told, sent = (self._told.get(name) for name in ("throughput_bps", "sent_bps"))
-        if not told or not sent or not final.sent_s or not final.received_s:
+        reported, sent = (self._reported.get(name) for name in ("throughput_bps", "sent_bps"))
+        if not reported or not sent or not final.sent_s or not final.received_s:
             return
         if self._receives and self._flow.direction is Direction.BOTH:
             final.sent_s, final.received_s = final.received_s, final.sent_s
-            told *= final.sent_s / final.received_s
+            reported *= final.sent_s / final.received_s
             sent *= final.received_s / final.sent_s
             if math.isclose(final.sent_s, final.received_s, rel_tol=STEADY):
-                self._told |= {"throughput_bps": told, "sent_bps": sent}
+                self._reported |= {"throughput_bps": reported, "sent_bps": sent}
             else:
                 self.found.doubt(OTHER_TIMES, {"throughput_bps": None, "sent_bps": sent})
         if self._params.omit:
             return  # either end's time starts in the middle of the data
         if self._receives:
-            self._arrived(told, sent)
+            self._arrived(reported, sent)
         elif final.untimed:
             self.found.warnings.append(f"throughput_bps may be too high: {UNTIMED.told}")
         elif final.received_s - final.sent_s > final.sent_s * STEADY:
             self._late(final.received_s - final.sent_s)
 
-    def _arrived(self, told: float, sent: float) -> None:
+    def _arrived(self, reported: float, sent: float) -> None:
         """Check what arrived here: before its time began, or faster than it was sent."""
         final = self._final
-        received, handed = (self._told.get(name, 0.0) for name in ("bytes_received", "bytes_sent"))
+        received, handed = (
+            self._reported.get(name, 0.0) for name in ("bytes_received", "bytes_sent")
+        )
         if self._flow.owns_server and "prompt-start" not in self._features:
             early_s = max(_early_s(self._rates, self._params), LATE_START_S)
             in_all_s = final.received_s + early_s
-            self.found.doubt(LATE_START, {"throughput_bps": told * final.received_s / in_all_s})
-        elif _is_steady(self._params) and handed and told > sent * (1 + STEADY):
+            self.found.doubt(LATE_START, {"throughput_bps": reported * final.received_s / in_all_s})
+        elif _is_steady(self._params) and handed and reported > sent * (1 + STEADY):
             # Datagrams at a steady rate: those that arrived, at the sending rate.
             self.found.doubt(LATE_START, {"throughput_bps": sent * received / handed})
 
@@ -267,7 +269,7 @@ class _Scales:
         It counts while a queue drains, and data arrive, but before the first byte arrives, too.
         """
         if judges_start(self._flow):
-            del self._told["throughput_bps"]  # its own last line counts
+            del self._reported["throughput_bps"]  # its own last line counts
         elif _is_steady(self._params) and not self._flow.owns_server:
             waited = _LATE_S[0] < late_s < _LATE_S[1]
             causes = [EARLY_COUNT, *[LATE_START] * waited]
@@ -279,7 +281,7 @@ class _Scales:
 
     def end(self) -> None:
         """Check how a flow ended that was asked for bytes."""
-        asked, received = self._params.bytes, self._told.get("bytes_received")
+        asked, received = self._params.bytes, self._reported.get("bytes_received")
         if asked is None:
             return
         if ends_late(self._flow) and self._final.sent_s * STEADY < LEAST_INTERVAL_S:
@@ -303,7 +305,7 @@ class _Scales:
                 here if self._receives else there,
             ),
         ):  # fmt: skip
-            counted = self._told.get(amount)
+            counted = self._reported.get(amount)
             if not counted or not self._length_bytes or not seconds:
                 continue
             step_bps = self._length_bytes * 8 / seconds
@@ -317,11 +319,11 @@ class _Scales:
         return self._params.protocol != "udp"
 
     def _by_bytes(self, name: str) -> float | None:
-        amount = self._told.get(name)
+        amount = self._reported.get(name)
         if amount is None or not self._length_bytes:
             return None
         return float(round(amount / self._length_bytes))
 
-    def _agree(self, told: float, by_bytes: float) -> bool:
+    def _agree(self, reported: float, by_bytes: float) -> bool:
         stray = _STRAY * self._params.streams
-        return abs(told - by_bytes) <= max(stray, _TOLERANCE * by_bytes)
+        return abs(reported - by_bytes) <= max(stray, _TOLERANCE * by_bytes)

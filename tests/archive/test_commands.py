@@ -17,7 +17,7 @@ from benchctl.schedule.times import Recurrence
 from benchctl.store.captures import captures_of
 from benchctl.store.manage import set_tags
 
-pytestmark = pytest.mark.tool("postgres", "setpriv")
+pytestmark = pytest.mark.postgres
 PROFILE = 'title = "t"\n[flows.main]\nbackend = "toy"\n'
 AWAY = "postgresql://u:secret@127.0.0.1:1/bench"
 

@@ -17,7 +17,7 @@ from benchctl.errors import ArchiveAwayError, ArchiveError, UsageError
 from benchctl.store.manage import add_remark
 from benchctl.store.read import Reader
 
-pytestmark = pytest.mark.tool("postgres", "setpriv")
+pytestmark = pytest.mark.postgres
 
 
 @pytest.fixture

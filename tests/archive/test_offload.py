@@ -16,7 +16,7 @@ from benchctl.archive.schema import WRITER
 from benchctl.errors import ArchiveError, UsageError
 from benchctl.store.manage import add_remark
 
-pytestmark = pytest.mark.tool("postgres", "setpriv")
+pytestmark = pytest.mark.postgres
 OLD, NEW = 1_790_000_000.0, 1_795_225_512.0
 """In September and November 2026."""
 

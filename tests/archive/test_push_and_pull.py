@@ -13,12 +13,12 @@ from benchctl.archive.push import PushOutcome, missing
 from benchctl.errors import ArchiveError, StoreError, UsageError
 from benchctl.report.report import StoredRun
 from benchctl.run.record import BASELINE
+from benchctl.store.copies.parcel import MOST_SAMPLES
 from benchctl.store.manage import add_remark, set_tags
-from benchctl.store.parcel import MOST_SAMPLES
 from benchctl.store.read import Reader
 from benchctl.store.record import Recorder, reopen_run
 
-pytestmark = pytest.mark.tool("postgres", "setpriv")
+pytestmark = pytest.mark.postgres
 FORMATS = ("json", "jsonl", "csv", "samples", "parquet", "influx", "openmetrics", "sqlite")
 
 

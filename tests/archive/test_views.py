@@ -22,7 +22,7 @@ from benchctl.run.record import (
 from benchctl.store.read import Reader
 from benchctl.store.record import Recorder
 
-pytestmark = pytest.mark.tool("postgres", "setpriv")
+pytestmark = pytest.mark.postgres
 PERIOD = ("2001-09-01", "2026-12-31")
 
 

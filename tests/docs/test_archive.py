@@ -7,7 +7,7 @@ from docs.documents import blocks_of, names_in, section, table
 from benchctl.archive.schema import READER
 
 DOCUMENT = "archive.md"
-pytestmark = pytest.mark.tool("postgres", "setpriv")
+pytestmark = pytest.mark.postgres
 
 
 def test_the_views_that_are_shown_are_all_that_there_are(archive):

@@ -135,6 +135,15 @@ def test_a_clock_that_was_set_is_followed_from_there():
     assert clock.reading(end_s).offset_s == pytest.approx(-4.0, abs=1e-6)
 
 
+@pytest.mark.parametrize(("step_s", "steps"), [(0.009, 0), (0.011, 0), (0.021, 1), (-0.021, 1)])
+def test_a_step_is_seen_as_soon_as_no_queue_explains_it(step_s, steps):
+    """Each way takes 10 ms: the error of what is known and half of the new trip are 20 ms."""
+    clock = HostClock()
+    end_s = watch(clock, offset_s=1.0, trips=2)
+    watch(clock, offset_s=1.0 + step_s, begin_s=end_s + 1e-6, trips=1)
+    assert clock.steps == steps
+
+
 def test_a_trip_through_a_step_of_our_own_clock_is_dropped():
     clock = HostClock()
     clock.add(100.0, 50.0, 99.0)

@@ -115,8 +115,8 @@ def test_tshark_finds_the_same_windows_and_probes(trace, tshark):
     for number, way in enumerate(trace.ways):
         theirs = tshark[port_of(way)].counts
         peers = tshark[port_of(trace.ways[1 - number])].counts
-        assert peers["zero_window"] == sum(one.acks for one in shuts if one.way == number)
-        probes = sum(one.probes for one in shuts if one.way == number)
+        assert peers["zero_window"] == sum(one.acks for one in shuts if one.direction == number)
+        probes = sum(one.probes for one in shuts if one.direction == number)
         assert theirs["keep_alive"] + theirs["zero_window_probe"] == probes + way["keep_alives"]
         assert theirs["window_full"] == way["window_full"]
 
@@ -193,7 +193,7 @@ def test_tcptrace_finds_the_same_acknowledgements(trace, tcptrace):
     shuts = read_trace(trace.path).connections[0].shuts
     for number, way in enumerate(trace.ways):
         theirs = tcptrace[1 - number]
-        closed = sum(one.acks for one in shuts if one.way == number)
+        closed = sum(one.acks for one in shuts if one.direction == number)
         assert int(theirs["zero win adv"]) == closed
         assert int(theirs["sacks sent"]) == way["sack_acks"]
         half = trace.halves[number]

@@ -98,7 +98,7 @@ def test_a_zero_window_has_its_length_its_acknowledgements_and_its_probes():
         (1.55, 1, 500, 2124, 16, 0, 100),
     )
     (shut,) = connection.shuts
-    assert (shut.way, shut.acks, shut.probes) == (0, 3, 2)
+    assert (shut.direction, shut.acks, shut.probes) == (0, 3, 2)
     assert (shut.begin_s, shut.end_s, shut.full_s) == (0.25, 1.5, 0.2)
     # From the data that filled the window to the acknowledgement that opened it.
     waiting = connection.halves[0].waiting

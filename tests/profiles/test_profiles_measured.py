@@ -1,7 +1,8 @@
 """Short forms of shipped profiles in real labs: the shapes that theory predicts, in wide bounds.
 
 `docs/experiments.md` compares figures of full length with theory. Seconds on a busy machine are
-enough for shapes, not for figures.
+enough for shapes, not for figures. Those that need a share of the processors for a rate or a
+moment are quiet.
 """
 
 import csv
@@ -21,7 +22,7 @@ from waiting import COMMAND_S
 
 from benchctl.units import format_duration
 
-pytestmark = [pytest.mark.netns, pytest.mark.quiet]
+pytestmark = [pytest.mark.netns, pytest.mark.once]
 
 ALGORITHMS = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 LABS = Path(__file__).parents[2] / "profiles" / "labs"
@@ -68,6 +69,7 @@ def throughput(flow):
     return flow["metrics"]["throughput_bps"]
 
 
+@pytest.mark.quiet
 def test_pairs_begin_together_and_share_their_bottleneck(measure):
     run = measure(
         "portfolio/a4-multiplexing", "--set", "duration=3s", "--set", "lab.verify=false",
@@ -120,6 +122,7 @@ def test_nobody_gets_more_than_the_way_to_the_bottleneck_allows(measure):
     assert sum(shares) < 1.02 * 95.6
 
 
+@pytest.mark.quiet
 def test_throughput_and_window_come_every_25_ms(measure):
     run = measure(
         "tcp-options/e1-sack-initial-window", "--set", "duration=2s", "--set", "lab.verify=false",
@@ -215,6 +218,7 @@ def test_a_link_fades_while_it_is_measured_and_comes_back(measure):
     assert max(later - one for one, later in pairwise(answered)) > 1
 
 
+@pytest.mark.quiet
 def test_a_long_path_ramps_up_and_drops_and_both_are_found(measure):
     # A fifth of the rates, a third of the delay: less for a busy machine, and sooner at its level.
     changes = (
@@ -238,6 +242,7 @@ def test_a_long_path_ramps_up_and_drops_and_both_are_found(measure):
     assert main["effective"]["receiver_window_bytes"] <= 8 << 20
 
 
+@pytest.mark.quiet
 def test_windows_below_the_product_decide_and_above_it_the_path(measure):
     run = measure(
         "tcp-options/e4-windows", "--set", "duration=2s", "--set", "lab.verify=false",
@@ -248,6 +253,7 @@ def test_windows_below_the_product_decide_and_above_it_the_path(measure):
     assert throughput(large) > 2 * throughput(small)
 
 
+@pytest.mark.quiet
 def test_both_directions_are_measured_at_once(measure):
     run = measure(
         "tcp-options/e3-both-directions", "--set", "duration=3s", "--set", "lab.verify=false",
@@ -289,6 +295,7 @@ def test_an_ordinary_user_measures_in_a_lab():
     assert metrics["packets_lost"] <= gone + metrics["receiver_drops"]
 
 
+@pytest.mark.quiet
 def test_the_search_finds_the_bottleneck_of_a_path_in_a_few_tries(measure):
     run = measure(
         "portfolio/a1-rate-search", "--only", "path=h1-h9",
@@ -367,6 +374,7 @@ probe = "100ms"
 """
 
 
+@pytest.mark.quiet
 def test_responsiveness_beside_a_known_queue_is_that_of_theory(measure, tmp_path):
     # Four windows of W bytes are under way, and the link empties them at its rate: by Little's law
     # a round trip takes 4 W / rate, of which 20 ms are the path and the rest is queue.

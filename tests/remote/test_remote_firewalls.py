@@ -88,6 +88,7 @@ def test_owping_and_owampd_keep_to_the_open_ports_of_both_hosts(lab, tmp_path):
     assert (lab.dropped("paris"), lab.dropped("tokyo")) == (0, 0)
 
 
+SOON = ('connect_timeout = "2s"',)
 ONE = 'from = "paris"\nto = "tokyo"\n[run]\nattempts = 1\n'
 
 
@@ -100,7 +101,7 @@ ONE = 'from = "paris"\nto = "tokyo"\n[run]\nattempts = 1\n'
 )
 def test_a_closed_port_is_named_with_its_host(lines, opened, what, lab, tmp_path):
     lab.guard("tokyo", **opened)
-    text = HOSTS.format(paris="", tokyo="") + flow("main", "simpleperf", *lines) + ONE
+    text = HOSTS.format(paris="", tokyo="") + flow("main", "simpleperf", *SOON, *lines) + ONE
     (one,) = measured(lab, tmp_path, text, code=1)
     assert f"tokyo is not reached from paris at {what}: no answer" in one["error"]
     assert "hosts.tokyo.ports" in one["hint"]

@@ -12,13 +12,13 @@ from benchctl.run.planned import (
     DeclaredNetwork,
     Expectation,
     ExternalServer,
+    HostInterface,
     LabSettings,
     PlannedChange,
     PlannedFlow,
     PlannedTrial,
     Reported,
     Settings,
-    Way,
 )
 from benchctl.run.record import Note, Trial
 
@@ -49,7 +49,7 @@ SETTINGS = st.builds(
         DeclaredNetwork,
         st.dictionaries(TEXTS, TEXTS, max_size=2),
         st.dictionaries(TEXTS, of(ExternalServer), max_size=2),
-        st.dictionaries(TEXTS, of(Way), max_size=2),
+        st.dictionaries(TEXTS, of(HostInterface), max_size=2),
     ),
     lab=st.none()
     | st.builds(LabSettings, changes=st.lists(of(PlannedChange), max_size=2).map(tuple)),

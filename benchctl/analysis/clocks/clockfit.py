@@ -30,7 +30,7 @@ PARTS, CLOSE = 6, 0.2
 # A slope is sure to this many times what a quarter of the least delays are above the line by.
 SURE = 4.0
 
-Ways = Mapping[str, Sequence[DelayAt]]
+ProbedDelays = Mapping[str, Sequence[DelayAt]]
 """The delays of each direction, by the time of sending."""
 
 
@@ -46,13 +46,13 @@ class ClockFit(Struct, frozen=True):
     steps: Mapping[str, Sequence[float]]
     offsets: Sequence[float]
 
-    def offset_at(self, way: str, time_s: float) -> float:
+    def offset_at(self, direction: str, time_s: float) -> float:
         """Return the offset of the other clock when a packet of a direction was sent."""
-        place = bisect_right(self.steps.get(way, ()), time_s)
+        place = bisect_right(self.steps.get(direction, ()), time_s)
         return self.offsets[place] + (self.drift or 0.0) * time_s
 
 
-def probed_ways(fold: FlowFold) -> Ways:
+def probed_delays(fold: FlowFold) -> ProbedDelays:
     """Return the delays of a flow's packets by direction; none of a flow without."""
     return {
         direction: list(zip(series.starts_s, series.values, strict=True))
@@ -70,33 +70,46 @@ def clock_figures(
     ends are on one machine. Then only a delay that cannot be shows that the clocks differ.
     """
     told = fold.figures()
-    delays = {way: told[way, "owd_s"] for way in (SEND, RECEIVE) if (way, "owd_s") in told}
-    least = {way: figure.spread["min"] for way, figure in delays.items() if "min" in figure.spread}
+    delays = {
+        direction: told[direction, "owd_s"]
+        for direction in (SEND, RECEIVE)
+        if (direction, "owd_s") in told
+    }
+    least = {
+        direction: figure.spread["min"]
+        for direction, figure in delays.items()
+        if "min" in figure.spread
+    }
     promised = promised_of(expected)
     if not are_apart(least, promised) and (one_clock or promised):
         return {}
-    ways = probed_ways(fold)
-    steps = {way: steps_of(points) for way, points in ways.items()}
-    drift = drift_of(ways, steps)
+    probed = probed_delays(fold)
+    steps = {direction: steps_of(points) for direction, points in probed.items()}
+    drift = drift_of(probed, steps)
     figures: dict[tuple[str, str], Figure] = {}
     if drift is not None:
-        for way in ways:
-            sign = -1 if way == RECEIVE and len(ways) > 1 else 1
-            figures[way, "clock_drift_ratio"] = Figure(sign * drift, "samples")
+        for direction in probed:
+            sign = -1 if direction == RECEIVE and len(probed) > 1 else 1
+            figures[direction, "clock_drift_ratio"] = Figure(sign * drift, "samples")
     if len(least) < 2:
         return figures
     asymmetry_s = (promised.get(SEND, 0.0) - promised.get(RECEIVE, 0.0)) / 2
     fit = ClockFit(None, {}, [(least[SEND] - least[RECEIVE]) / 2 - asymmetry_s])
-    if len(ways) == 2:
-        fit = fit_of(ways, drift, clock_steps(steps), asymmetry_s)
-    for way, sign in ((SEND, 1), (RECEIVE, -1)):
-        origin = delays[way].origin
-        figures[way, "clock_offset_s"] = Figure(sign * fit.offsets[0], origin)
-        if way in ways:
-            removed = [delay_s - sign * fit.offset_at(way, at_s) for at_s, delay_s in ways[way]]
-            figures[way, "owd_offset_removed_s"] = distribution(removed)
+    if len(probed) == 2:
+        fit = fit_of(probed, drift, clock_steps(steps), asymmetry_s)
+    for direction, sign in ((SEND, 1), (RECEIVE, -1)):
+        origin = delays[direction].origin
+        figures[direction, "clock_offset_s"] = Figure(sign * fit.offsets[0], origin)
+        if direction in probed:
+            removed = [
+                delay_s - sign * fit.offset_at(direction, at_s)
+                for at_s, delay_s in probed[direction]
+            ]
+            figures[direction, "owd_offset_removed_s"] = distribution(removed)
         else:
-            figures[way, "owd_offset_removed_s"] = _shifted(delays[way], sign * fit.offsets[0])
+            figures[direction, "owd_offset_removed_s"] = _shifted(
+                delays[direction], sign * fit.offsets[0]
+            )
     return figures
 
 
@@ -106,7 +119,7 @@ def _shifted(figure: Figure, offset_s: float) -> Figure:
 
 
 def fit_of(
-    ways: Ways,
+    probed: ProbedDelays,
     drift: float | None,
     steps: Sequence[Mapping[str, DelayStep]] = (),
     asymmetry_s: float = 0.0,
@@ -116,15 +129,15 @@ def fit_of(
     ``asymmetry_s`` is half of what the delay towards the other host is longer by.
     """
     gain = drift or 0.0
-    times = {way: [step[way].at_s for step in steps] for way in ways}
+    times = {direction: [step[direction].at_s for step in steps] for direction in probed}
     least: dict[str, list[float]] = {}
-    for way, sign in ((SEND, 1), (RECEIVE, -1)):
-        least[way] = [math.inf] * (len(steps) + 1)
-        for at_s, delay_s in ways[way]:
-            part = bisect_right(times[way], at_s)
-            least[way][part] = min(least[way][part], delay_s - sign * gain * at_s)
+    for direction, sign in ((SEND, 1), (RECEIVE, -1)):
+        least[direction] = [math.inf] * (len(steps) + 1)
+        for at_s, delay_s in probed[direction]:
+            part = bisect_right(times[direction], at_s)
+            least[direction][part] = min(least[direction][part], delay_s - sign * gain * at_s)
     if math.inf in (*least[SEND], *least[RECEIVE]):  # no packet of a direction between two steps
-        times, least = {}, {way: [min(values)] for way, values in least.items()}
+        times, least = {}, {direction: [min(values)] for direction, values in least.items()}
     offsets = [
         (there - back) / 2 - asymmetry_s
         for there, back in zip(least[SEND], least[RECEIVE], strict=True)
@@ -152,30 +165,30 @@ def clock_steps(steps: Mapping[str, Sequence[DelayStep]]) -> list[Mapping[str, D
 
 def step_events(fold: FlowFold) -> list[FlowEvent]:
     """Return the steps of the least delays of a flow's packets, of clocks or of the path."""
-    steps = {way: steps_of(points) for way, points in probed_ways(fold).items()}
+    steps = {direction: steps_of(points) for direction, points in probed_delays(fold).items()}
     of_clocks = [step for both in clock_steps(steps) for step in both.values()]
     return [
         FlowEvent(
-            way, "owd_s", Happening.CLOCK_STEP if step in of_clocks else Happening.DELAY_STEP,
+            direction, "owd_s", Happening.CLOCK_STEP if step in of_clocks else Happening.DELAY_STEP,
             step.at_s, None, step.before_s, step.after_s,
         )
-        for way, found in steps.items()
+        for direction, found in steps.items()
         for step in found
     ]  # fmt: skip
 
 
-def drift_of(ways: Ways, steps: Mapping[str, Sequence[DelayStep]]) -> float | None:
+def drift_of(probed: ProbedDelays, steps: Mapping[str, Sequence[DelayStep]]) -> float | None:
     """Return what the other clock gains in each second; of one direction, what delays gain.
 
     None where no part of the time without a step has two minutes at ten packets a second; where
     the slope is no surer than the noise; and where it may be a queue: if both directions' slopes
     do not have opposite signs, or the delays of a single direction do not follow its line.
     """
-    if not ways:
+    if not probed:
         return None
-    begin_s, end_s = _quiet(ways, [step for found in steps.values() for step in found])
+    begin_s, end_s = _quiet(probed, [step for found in steps.values() for step in found])
     slopes, sure = [], 0.0
-    for way, points in ways.items():
+    for direction, points in probed.items():
         within = [point for point in points if begin_s <= point[0] <= end_s]
         if len(within) < LEAST_PACKETS or max(within)[0] - min(within)[0] < LEAST_SPAN_S:
             return None
@@ -184,20 +197,20 @@ def drift_of(ways: Ways, steps: Mapping[str, Sequence[DelayStep]]) -> float | No
         span_s = max(within)[0] - min(within)[0]
         levels = sorted(levels_of(above, len(above) // 10)[1])
         sure = max(sure, SURE * quantile(levels, 0.25) / span_s)
-        if len(ways) == 1:
+        if len(probed) == 1:
             parts = levels_of(above, PARTS)[1]
             if max(parts) > CLOSE * abs(line.slope) * span_s:
                 return None
-        slopes.append(line.slope if way == SEND or len(ways) == 1 else -line.slope)
+        slopes.append(line.slope if direction == SEND or len(probed) == 1 else -line.slope)
     drift = sum(slopes) / len(slopes)
     apart = max(slopes) - min(slopes)
     return drift if abs(drift) > sure and apart <= max(abs(drift) / 2, 2 * sure) else None
 
 
-def _quiet(ways: Ways, steps: Sequence[DelayStep]) -> tuple[float, float]:
+def _quiet(probed: ProbedDelays, steps: Sequence[DelayStep]) -> tuple[float, float]:
     """Return the longest time that all directions share, and in which there is no step."""
-    begin_s = max(min(points)[0] for points in ways.values())
-    end_s = min(max(points)[0] for points in ways.values())
+    begin_s = max(min(points)[0] for points in probed.values())
+    end_s = min(max(points)[0] for points in probed.values())
     ordered = sorted(steps, key=lambda step: step.at_s)
     begins = [begin_s, *(step.at_s + 2 * step.level_s for step in ordered)]
     ends = [*(step.at_s - 2 * step.level_s for step in ordered), end_s]

@@ -75,18 +75,18 @@ def are_apart(least_s: Mapping[str, float], promised_s: Mapping[str, float]) -> 
     By direction; of a lab ``promised_s`` is what the idle path takes.
     """
 
-    def shortest_s(way: str) -> float:
-        known_s = promised_s.get(way)
+    def shortest_s(direction: str) -> float:
+        known_s = promised_s.get(direction)
         return 0.0 if known_s is None else known_s - max(LEAST_SHORT_S, SHORT * known_s)
 
-    return any(value_s < shortest_s(way) for way, value_s in least_s.items())
+    return any(value_s < shortest_s(direction) for direction, value_s in least_s.items())
 
 
 def promised_of(expected: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
     """Return the least delays that the topology of a lab allows, by direction."""
     return {
-        way: told.get("owd_least_s", told["owd_s"])
-        for way, told in expected.items()
+        direction: told.get("owd_least_s", told["owd_s"])
+        for direction, told in expected.items()
         if "owd_s" in told
     }
 
@@ -100,8 +100,8 @@ def clocks_of(
     ends are on one machine.
     """
     least_s = {
-        way: figure.spread["min"]
-        for (way, metric), figure in figures.items()
+        direction: figure.spread["min"]
+        for (direction, metric), figure in figures.items()
         if metric == "owd_s" and "min" in figure.spread
     }
     promised_s = promised_of(expected)
@@ -119,15 +119,17 @@ def clocks_of(
         way_s = fmean(least_s.values())
         offset = figures.get((SEND, "clock_offset_s"))
         offset_s = offset.value if offset else (least_s[SEND] - least_s[RECEIVE]) / 2
-        both = [figures[way, "owd_s"] for way in (SEND, RECEIVE)]
+        both = [figures[direction, "owd_s"] for direction in (SEND, RECEIVE)]
         usual_s = fmean(figure.spread.get("median", figure.value) for figure in both)
-        removed = [figures.get((way, "owd_offset_removed_s")) for way in (SEND, RECEIVE)]
+        removed = [
+            figures.get((direction, "owd_offset_removed_s")) for direction in (SEND, RECEIVE)
+        ]
         if removed[0] and removed[1]:
             way_s = fmean(figure.spread["min"] for figure in removed if figure)
     drifts = [
         sign * figure.value
-        for way, sign in ((SEND, 1), (RECEIVE, -1))
-        if (figure := figures.get((way, "clock_drift_ratio"))) is not None
+        for direction, sign in ((SEND, 1), (RECEIVE, -1))
+        if (figure := figures.get((direction, "clock_drift_ratio"))) is not None
     ]
     if apart:
         verdict = ClockVerdict.APART

@@ -68,7 +68,7 @@ class FlowFold:
         self._by_stream = {m.name for m in self.vocabulary.metrics.values() if m.by_stream}
         self._series: dict[tuple[str, str, str], MetricSeries] = {}
         self._of_streams: dict[int, dict[str, MetricSeries]] = {}
-        self._told: dict[tuple[str, str], Figure] = {}
+        self._reported: dict[tuple[str, str], Figure] = {}
         self._far: dict[tuple[str, str], Figure] = {}
         """What the tool reported of the same figures a second time: at its other end."""
         self._instead: dict[tuple[str, str], Figure] = {}
@@ -100,7 +100,7 @@ class FlowFold:
                 float(mean), "tool", spread, summary.broken.get(name),
                 resolution=summary.resolution.get(name),
             )  # fmt: skip
-            if self._told.setdefault(key, figure) is not figure:
+            if self._reported.setdefault(key, figure) is not figure:
                 self._far.setdefault(key, replace(figure, origin="other end"))
             elif name in summary.instead:
                 self._instead[key] = Figure(summary.instead[name], "tool")
@@ -128,20 +128,20 @@ class FlowFold:
         # A distribution that the tool reports in part is computed: a figure has one source.
         fuller = {
             key
-            for key, figure in self._told.items()
+            for key, figure in self._reported.items()
             if key in ours and ours[key].spread.keys() - figure.spread.keys()
         }
-        told = {key: figure for key, figure in self._told.items() if key not in fuller}
-        for key, figure in told.items():
+        reported = {key: figure for key, figure in self._reported.items() if key not in fuller}
+        for key, figure in reported.items():
             better = self._instead.get(key) or self._far.get(key) or ours.get(key)
             if figure.broken is not None and better is not None:
-                told[key] = replace(
+                reported[key] = replace(
                     better, broken=figure.broken, rejected=figure.value,
                     resolution=figure.resolution,
                 )  # fmt: skip
-        figures = {**ours, **told}
+        figures = {**ours, **reported}
         for key, ratio in self._ratios(figures).items():
-            own = self._told.get(key)
+            own = self._reported.get(key)
             if own is None:
                 figures[key] = ratio
             elif own.broken is not None and key not in {*self._instead, *self._far}:
@@ -223,18 +223,18 @@ class FlowFold:
         """Return a sentence for every rate for which the tool's figure and ours differ too much."""
         ours, measured = self._ours(), self.measured()
         texts = {}
-        for key, told in self._told.items():
+        for key, reported in self._reported.items():
             is_rate = self.vocabulary.describe(key[1]).fold is Fold.RATE
             if (
-                told.broken is None
+                reported.broken is None
                 and key in ours
                 and is_rate
                 and self._is_whole(key, measured[key])
             ):
-                mean = (told.value + ours[key].value) / 2
-                if mean and abs(told.value - ours[key].value) / mean > DISAGREEMENT:
+                mean = (reported.value + ours[key].value) / 2
+                if mean and abs(reported.value - ours[key].value) / mean > DISAGREEMENT:
                     texts[key] = (
-                        f"{key[1]} ({key[0]}): the tool says {told.value:.4g},"
+                        f"{key[1]} ({key[0]}): the tool says {reported.value:.4g},"
                         f" its intervals give {ours[key].value:.4g}"
                     )
         return texts

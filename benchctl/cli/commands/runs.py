@@ -291,8 +291,8 @@ def delete(
     import time
 
     from benchctl.errors import UsageError
+    from benchctl.store.copies.trash import trash_run
     from benchctl.store.manage import delete_run
-    from benchctl.store.trash import trash_run
 
     with options.open_reader(store) as reader:
         # Each once, even if named twice; a wrong name is found before any is deleted.
@@ -332,7 +332,7 @@ def undelete(
     store: options.Store,
 ) -> None:
     """Bring deleted runs back from the trash, or list those in it."""
-    from benchctl.store.trash import deleted_runs, undelete_run
+    from benchctl.store.copies.trash import deleted_runs, undelete_run
     from benchctl.units import format_time
 
     for name in names:

@@ -20,7 +20,7 @@ def check(*, store: options.Store) -> None:
 
     Exits with code 1 if anything is damaged.
     """
-    from benchctl.store.salvage import check
+    from benchctl.store.copies.salvage import check
 
     found = check(store)
     print(f"store {store}: {found.text()} can be read")
@@ -46,7 +46,7 @@ def salvage(
     store: options.Store,
 ) -> None:
     """Copy what can be read to a new store."""
-    from benchctl.store.salvage import salvage
+    from benchctl.store.copies.salvage import salvage
 
     found = salvage(store, copy)
     print(f"store {copy}: {found.text()}")

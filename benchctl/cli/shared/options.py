@@ -346,7 +346,7 @@ def open_reader(store: Path) -> Iterator[Reader]:
         with closing(Reader(store)) as reader:
             yield reader
     except Exception as error:
-        from benchctl.store.salvage import diagnose
+        from benchctl.store.copies.salvage import diagnose
 
         known = isinstance(error, BenchctlError) or surroundings(error)
         if known and not isinstance(error, StoreDamagedError):

@@ -35,10 +35,10 @@ _PING_S = 2.0
 def check_interfaces(network: Network) -> None:
     """Raise MissingError if the profile names a device that this machine does not have."""
     there = [name for _, name in socket.if_nameindex()]
-    for name, way in network.interfaces.items():
-        if way.device is not None and way.device not in there:
+    for name, interface in network.interfaces.items():
+        if interface.device is not None and interface.device not in there:
             raise MissingError(
-                f'interface "{name}": this machine has no device "{way.device}"',
+                f'interface "{name}": this machine has no device "{interface.device}"',
                 f"available: {', '.join(there)}; choose one with --set "
                 f"interfaces.{name}.device=NAME",
             )

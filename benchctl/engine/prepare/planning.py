@@ -181,7 +181,7 @@ def _laid_out(
     plan = side_by_side(plan, network)
     check_ways(document, plan.routes, network)
     for flow in plan.routes:
-        network.way(flow)
+        network.interface(flow)
     return _Layout(plan, network, outside, topology, source, registry)
 
 
@@ -204,10 +204,10 @@ def _check_commands(plan: Plan, network: Network, tools: Tools) -> None:
 
 def _check_sources(document: Document, network: Network) -> None:
     """Raise ProfileError if this machine does not have a source address."""
-    for name, way in network.interfaces.items():
-        if way.address is not None and not is_own(way.address):
+    for name, interface in network.interfaces.items():
+        if interface.address is not None and not is_own(interface.address):
             raise document.error(
                 ("interfaces", name, "address"),
-                f"this machine does not have the address {way.address}",
+                f"this machine does not have the address {interface.address}",
                 f"choose another with --set interfaces.{name}.address=ADDRESS",
             )

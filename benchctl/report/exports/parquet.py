@@ -53,9 +53,9 @@ def export(stored: StoredRun) -> Iterator[bytes]:
             waiting = []
             for trial in reader.trials(run.id):
                 flows = reader.flows(trial.id, all_attempts=True)
-                told = {flow.id: _told(run, trial, flow) for flow in flows}
-                for column in bulk.columns(told):
-                    waiting.append(_table(pa, schema, told[column.flow_id], column))
+                shared = {flow.id: _shared(run, trial, flow) for flow in flows}
+                for column in bulk.columns(shared):
+                    waiting.append(_table(pa, schema, shared[column.flow_id], column))
                     if sum(table.num_rows for table in waiting) >= _GROUP_ROWS:
                         writer.write_table(pa.concat_tables(waiting).unify_dictionaries())
                         waiting = []
@@ -91,7 +91,7 @@ def _type(pa: Any, values: Sequence[Scalar]) -> Any:
     return pa.float64() if kinds <= {int, float} else _text(pa)
 
 
-def _told(run: Run, trial: Trial, flow: RecordedFlow) -> dict[str, Any]:
+def _shared(run: Run, trial: Trial, flow: RecordedFlow) -> dict[str, Any]:
     """Return what is the same for every sample of an attempt of a flow."""
     return {
         "run": run.name, "trial": trial.position, "repeat": trial.repeat,
@@ -100,7 +100,7 @@ def _told(run: Run, trial: Trial, flow: RecordedFlow) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _table(pa: Any, schema: Any, told: dict[str, Any], series: SeriesColumns) -> Any:
+def _table(pa: Any, schema: Any, shared: dict[str, Any], series: SeriesColumns) -> Any:
     """Return the rows of a series."""
     from pyarrow import compute
 
@@ -116,10 +116,15 @@ def _table(pa: Any, schema: Any, told: dict[str, Any], series: SeriesColumns) ->
         "omitted": packed(series.omitted, pa.uint8()).cast(pa.bool_()),
         **{metric: packed(values, pa.float64()) for metric, values in series.values.items()},
     }
-    if told["begun"] is not None:
-        times_us = compute.round(compute.multiply(compute.add(end_s, told["begun"]), 1e6))
+    if shared["begun"] is not None:
+        times_us = compute.round(compute.multiply(compute.add(end_s, shared["begun"]), 1e6))
         columns["time"] = times_us.cast(pa.int64()).cast(schema.field("time").type)
-    same = {**told, "told_by": series.role, "stream": series.stream, "direction": series.direction}
+    same = {
+        **shared,
+        "told_by": series.role,
+        "stream": series.stream,
+        "direction": series.direction,
+    }
     for name, kind in zip(schema.names, schema.types, strict=True):
         if name not in columns:
             value = same.get(name)

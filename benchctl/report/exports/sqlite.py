@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from benchctl.report.report import StoredRun
-from benchctl.store.copy import copy_run
+from benchctl.store.copies.copy import copy_run
 
 _PIECE_BYTES = 1 << 20
 

@@ -16,7 +16,7 @@ from benchctl.report.figures.axes import named_axis, title_of_axis
 from benchctl.report.figures.figure import Axis, Box, Panel, Picture, PictureKind, PictureLine
 from benchctl.report.figures.parts import Source, left_out, names_of
 from benchctl.report.figures.request import PictureRequest, numbered
-from benchctl.report.figures.times import ways_of
+from benchctl.report.figures.times import flow_lines
 from benchctl.report.report import place_of
 from benchctl.report.timeline.traces import ALL, ENDS
 from benchctl.store.bulk import Bulk
@@ -108,15 +108,15 @@ def _pools(request: PictureRequest, metric: str, bulk: Bulk) -> Iterator[_Pool]:
     for trial in request.trials:
         series = _series(bulk, [flow.flow.id for flow in trial.flows], metric)
         for flow in trial.flows:
-            for way in ways_of(flow, [metric]):
-                source = Source(trial.trial.point, way.name, way.direction)
+            for flow_line in flow_lines(flow, [metric]):
+                source = Source(trial.trial.point, flow_line.name, flow_line.direction)
                 key = (str(sorted(source.point.items())), source.flow, source.direction)
                 pool = pools.setdefault(key, _Pool(source))
                 before = len(pool.values)
-                own = series.get((flow.flow.id, way.direction), {})
-                if way.stream != ALL:
-                    own = {role: {way.stream: of[way.stream]} for role, of in own.items()
-                           if way.stream in of}  # fmt: skip
+                own = series.get((flow.flow.id, flow_line.direction), {})
+                if flow_line.stream != ALL:
+                    stream = flow_line.stream
+                    own = {role: {stream: of[stream]} for role, of in own.items() if stream in of}
                 pool.values.extend(_values(own, vocabulary.describe(metric).fold))
                 pool.trials += len(pool.values) > before
     found = [pool for pool in pools.values() if pool.values]

@@ -23,7 +23,7 @@ from benchctl.packets.trace import Trace, read_trace
 from benchctl.report.figures.figure import Axis, LineRole, Panel, Picture, PictureEvent, PictureLine
 from benchctl.report.figures.parts import Part
 from benchctl.report.figures.request import PictureRequest
-from benchctl.report.traced import KEYS, TracedWay
+from benchctl.report.traced import KEYS, TracedDirection
 from benchctl.units import format_value
 from benchctl.visible import visible
 
@@ -90,33 +90,33 @@ _KINDS = {
 
 
 def sequences_of(
-    request: PictureRequest, chosen: Iterable[TracedWay], notes: Sequence[str]
+    request: PictureRequest, chosen: Iterable[TracedDirection], notes: Sequence[str]
 ) -> Iterator[Picture]:
     """Yield the figure of each direction of a connection. Raises UsageError.
 
     A file is read once for so many of them that follow each other and are in it.
     """
-    for path, ways in groupby(chosen, lambda traced: traced.path):
-        while some := [*islice(ways, _AT_ONCE)]:
+    for path, directions in groupby(chosen, lambda traced: traced.path):
+        while some := [*islice(directions, _AT_ONCE)]:
             yield from _of_file(request, path, some, notes)
 
 
 def _of_file(
-    request: PictureRequest, path: Path, some: Sequence[TracedWay], notes: Sequence[str]
+    request: PictureRequest, path: Path, some: Sequence[TracedDirection], notes: Sequence[str]
 ) -> Iterator[Picture]:
-    wanted = {(traced.number, traced.way) for traced in some}
+    wanted = {(traced.number, traced.direction) for traced in some}
     made: dict[tuple[int, int], TimeSequence] = {}
 
     def watch(number: int, connection: Connection) -> None:
-        for way, half in enumerate(connection.halves):
-            if (number, way) in wanted:
+        for direction, half in enumerate(connection.halves):
+            if (number, direction) in wanted:
                 # Packets may be earlier than the first one in the file.
                 begin_s = request.begin_s or -math.inf
-                made[number, way] = TimeSequence(half, begin_s, request.end_s)
+                made[number, direction] = TimeSequence(half, begin_s, request.end_s)
 
     trace = read_trace(path, watch)
     for traced in some:
-        if (seen := made.pop((traced.number, traced.way), None)) is None:
+        if (seen := made.pop((traced.number, traced.direction), None)) is None:
             raise UsageError(f"{path}: it has no connection {traced.number}", "it has changed")
         yield _Diagram(request, traced, trace, seen).figure(notes)
 
@@ -125,7 +125,7 @@ class _Diagram:
     """Makes the panels of one figure."""
 
     def __init__(
-        self, request: PictureRequest, traced: TracedWay, trace: Trace, seen: TimeSequence
+        self, request: PictureRequest, traced: TracedDirection, trace: Trace, seen: TimeSequence
     ) -> None:
         self._request = request
         self._traced = traced
@@ -141,11 +141,11 @@ class _Diagram:
                 f"--from, --to: connection {traced.number} has no packet then",
                 f"it lasts from {connection.began_s:.6g} to {connection.last_s:.6g} s",
             )
-        self._again = connection.halves[traced.way].retransmissions or Retransmissions()
+        self._again = connection.halves[traced.direction].retransmissions or Retransmissions()
         self._shuts = [
             shut
             for shut in connection.shuts
-            if shut.way == traced.way and shut.begin_s <= self._end_s
+            if shut.direction == traced.direction and shut.begin_s <= self._end_s
             and (shut.end_s is None or shut.end_s >= self._begin_s)
         ]  # fmt: skip
         self._notes: list[str] = []

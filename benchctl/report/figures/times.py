@@ -61,10 +61,13 @@ def over_time(request: PictureRequest, bulk: Bulk) -> Picture | None:
     trials = request.trials
     metrics = [metric for metric, _ in request.metrics]
     sources = [
-        (Source(trial.trial.point, way.name, way.direction), _first_of(flow, way, metrics))
+        (
+            Source(trial.trial.point, flow_line.name, flow_line.direction),
+            _first_of(flow, flow_line, metrics),
+        )
         for trial in trials
         for flow in trial.flows
-        for way in ways_of(flow, metrics)
+        for flow_line in flow_lines(flow, metrics)
     ]
     sources.sort(key=lambda source: place_of(request.run, source[0].point))
     naming = names_of((source for source, _ in sources), request.axes)
@@ -83,12 +86,12 @@ class FlowLine(NamedTuple):
     stream: int = ALL
 
 
-def ways_of(flow: FlowReport, metrics: Collection[str]) -> list[FlowLine]:
+def flow_lines(flow: FlowReport, metrics: Collection[str]) -> list[FlowLine]:
     """Return the lines of a flow that have one of some metrics."""
     own = flow.flow
-    ways = dict.fromkeys(direction for direction, metric in flow.figures if metric in metrics)
+    directions = dict.fromkeys(direction for direction, metric in flow.figures if metric in metrics)
     return [
-        *(FlowLine(own.name, direction) for direction in ways),
+        *(FlowLine(own.name, direction) for direction in directions),
         *(
             FlowLine(f"{own.name} hop {number}", own.direction, number)
             for number, hop in enumerate(own.route, 1)
@@ -97,11 +100,11 @@ def ways_of(flow: FlowReport, metrics: Collection[str]) -> list[FlowLine]:
     ]
 
 
-def _first_of(flow: FlowReport, way: FlowLine, metrics: Sequence[str]) -> str:
+def _first_of(flow: FlowReport, flow_line: FlowLine, metrics: Sequence[str]) -> str:
     """Return the first of some metrics that a line of a flow has."""
-    hops = [hop for number, hop in enumerate(flow.flow.route, 1) if number == way.stream]
+    hops = [hop for number, hop in enumerate(flow.flow.route, 1) if number == flow_line.stream]
     own = {metric for hop in hops for metric in hop.figures}
-    own |= {metric for direction, metric in flow.figures if direction == way.direction}
+    own |= {metric for direction, metric in flow.figures if direction == flow_line.direction}
     return next(metric for metric in metrics if metric in own)
 
 
@@ -163,20 +166,20 @@ class _Drawn:
         trial = report.trial
         wanted = []
         for flow in report.flows:
-            for way in ways_of(flow, self._lines):
-                key = self._naming.key(Source(trial.point, way.name, way.direction))
-                if self._number(key, trial.repeat, way) is not None:
-                    wanted.append((flow, way, key))
+            for flow_line in flow_lines(flow, self._lines):
+                key = self._naming.key(Source(trial.point, flow_line.name, flow_line.direction))
+                if self._number(key, trial.repeat, flow_line) is not None:
+                    wanted.append((flow, flow_line, key))
         if not wanted:
             return
         vocabulary = self._request.run.vocabulary
         traces = read_traces(bulk, report, vocabulary, self._lines)
         self._end_s = max(self._end_s, traces.end_s)
         self._changes.update(lab_changes(self._request.run.settings, trial.duration_s))
-        for flow, way, key in wanted:
+        for flow, flow_line, key in wanted:
             number = self._numbers[key]
             for metric, lines in self._lines.items():
-                line = LineKey(flow.flow.name, way.direction, metric, way.stream)
+                line = LineKey(flow.flow.name, flow_line.direction, metric, flow_line.stream)
                 series = traces.line(line)
                 ends = self._ends(trial.duration_s, series) if series else (0.0, 0.0)
                 if series is None or ends[0] >= ends[1]:
@@ -185,9 +188,9 @@ class _Drawn:
                 lines.append(drawn)
                 if metric == _RATE:
                     point = [str(trial.point.get(axis, "-")) for axis in self._naming.axes]
-                    name = ", ".join([*point, f"total {way.direction}"])
+                    name = ", ".join([*point, f"total {flow_line.direction}"])
                     self._rates.setdefault(name, []).append(drawn)
-                expected = flow.flow.expected.get(way.direction, {}).get(metric)
+                expected = flow.flow.expected.get(flow_line.direction, {}).get(metric)
                 if expected is not None:
                     lines.append(
                         PictureLine(
@@ -196,15 +199,15 @@ class _Drawn:
                     )
             delay_s = traces.delays_s.get(flow.flow.name, 0.0)
             for event in flow.events:
-                mine = event.direction == way.direction and way.stream == ALL
+                mine = event.direction == flow_line.direction and flow_line.stream == ALL
                 at_s = event.at_s + delay_s
                 if mine and event.metric in self._events:
                     here = PictureEvent(at_s, event.kind.value, number)
                     self._events[event.metric].append(here)
 
-    def _number(self, key: tuple[str, ...], repeat: int, way: FlowLine) -> int | None:
+    def _number(self, key: tuple[str, ...], repeat: int, flow_line: FlowLine) -> int | None:
         """Return the number of a line; None if it is left out."""
-        first = self._repeats.setdefault((key, way), repeat)
+        first = self._repeats.setdefault((key, flow_line), repeat)
         if first != repeat:
             self._left_repeats.add(repeat)
             return None

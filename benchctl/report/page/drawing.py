@@ -188,8 +188,8 @@ def _line(
             yield f'<path class="line {colour}" d="M{at:.1f} {y(low):.1f}V{y(high):.1f}"/>'
         if marks:
             kind = {LineRole.REPORTED: "open", LineRole.INVALID: "cross"}.get(line.role, "mark")
-            told = _said(figure, axis, line, (value_x, value_y, low, high))
-            yield _mark(at, height, f"{kind} {colour}", told)
+            title = _said(figure, axis, line, (value_x, value_y, low, high))
+            yield _mark(at, height, f"{kind} {colour}", title)
 
 
 def _values(line: PictureLine) -> Iterator[_Value]:
@@ -223,10 +223,10 @@ def _titled(element: str, text: str) -> str:
     return f"{element.removesuffix('/>')}><title>{escape(text)}</title></{name}>"
 
 
-def _mark(x: float, y: float, kind: str, told: str) -> str:
+def _mark(x: float, y: float, kind: str, title: str) -> str:
     if kind.startswith("cross"):
-        return _titled(f'<path class="{kind}" d="M{x - 4:.1f} {y - 4:.1f}l8 8m0-8l-8 8"/>', told)
-    return _titled(f'<circle class="{kind}" cx="{x:.1f}" cy="{y:.1f}" r="3.5"/>', told)
+        return _titled(f'<path class="{kind}" d="M{x - 4:.1f} {y - 4:.1f}l8 8m0-8l-8 8"/>', title)
+    return _titled(f'<circle class="{kind}" cx="{x:.1f}" cy="{y:.1f}" r="3.5"/>', title)
 
 
 def _band(line: PictureLine, x: _Place, y: _Place, colour: str) -> Iterator[str]:
@@ -277,23 +277,23 @@ def _bars(figure: Picture, panel: Panel, line: PictureLine, x: _Place, y: _Place
     floor = y(axis.low if axis.log else 0.0)
     for value_x, value_y, low, high in _values(line):
         at, height = x(slots.middle(value_x, line.number)), y(value_y)
-        told = _said(figure, axis, line, (value_x, value_y, low, high))
+        title = _said(figure, axis, line, (value_x, value_y, low, high))
         if line.role is LineRole.MEASURED:
             left, wide = at - width * 0.45, width * 0.9
             top, tall = min(floor, height), abs(floor - height)
             yield _titled(
                 f'<rect class="bar {colour}{_dash(line)}" x="{left:.1f}" y="{top:.1f}"'
-                f' width="{wide:.1f}" height="{tall:.1f}"/>', told,
+                f' width="{wide:.1f}" height="{tall:.1f}"/>', title,
             )  # fmt: skip
             if low is not None and high is not None:
                 yield f'<path class="whisker" d="M{at:.1f} {y(low):.1f}V{y(high):.1f}"/>'
         if line.role is LineRole.EXPECTED:
             half = (x(BAR) - x(0.0) if line.number is None else width) / 2
             d = f"M{at - half:.1f} {height:.1f}h{2 * half:.1f}"
-            yield _titled(f'<path class="line dash {colour}" d="{d}"/>', told)
+            yield _titled(f'<path class="line dash {colour}" d="{d}"/>', title)
         elif line.role is not LineRole.MEASURED:
             kind = "open" if line.role is LineRole.REPORTED else "cross"
-            yield _mark(at, height, f"{kind} {colour}", told)
+            yield _mark(at, height, f"{kind} {colour}", title)
 
 
 def _box(figure: Picture, panel: Panel, box: Box, x: _Place, y: _Place) -> Iterator[str]:
@@ -303,7 +303,7 @@ def _box(figure: Picture, panel: Panel, box: Box, x: _Place, y: _Place) -> Itera
     left, wide, colour = at - width * 0.4, width * 0.8, f"s{box.number % COLOURS}"
     yield f'<path class="line {colour}" d="M{at:.1f} {y(box.p5):.1f}V{y(box.p95):.1f}"/>'
     where = next((tick.text for tick in figure.x.ticks if tick.value == box.x), "")
-    told = (
+    title = (
         f"median {format_value(axis.metric, box.median)}, quartiles {_range(axis, box.q1, box.q3)},"
         f" 5 % to 95 % {_range(axis, box.p5, box.p95)}, all {box.count:,}"
         f" {_range(axis, box.least, box.greatest)}"
@@ -311,7 +311,7 @@ def _box(figure: Picture, panel: Panel, box: Box, x: _Place, y: _Place) -> Itera
     yield _titled(
         f'<rect class="bar {colour}" x="{left:.1f}" y="{y(box.q3):.1f}" width="{wide:.1f}"'
         f' height="{max(1.0, y(box.q1) - y(box.q3)):.1f}"/>',
-        _named([where, figure.names[box.number]], told),
+        _named([where, figure.names[box.number]], title),
     )
     yield f'<path class="whisker" d="M{left:.1f} {y(box.median):.1f}h{wide:.1f}"/>'
     for value in (box.least, box.greatest):
@@ -327,7 +327,7 @@ def _cells(figure: Picture, panel: Panel, x: _Place, y: _Place) -> Iterator[str]
         if cell.value is not None:
             places = (figure.x, cell.column), (panel.y, cell.row)
             names = (f"{axis.title} {axis.ticks[number].text}" for axis, number in places)
-            told = ", ".join([format_value(heat.metric, cell.value), *words[1:]])
+            title = ", ".join([format_value(heat.metric, cell.value), *words[1:]])
             share = heat.share(cell.value) if heat.high > heat.low else 0.5
             side = ""
             if heat.low < 0 < heat.high:  # two colours, each from nothing in the middle
@@ -335,7 +335,7 @@ def _cells(figure: Picture, panel: Panel, x: _Place, y: _Place) -> Iterator[str]
             yield _titled(
                 f'<rect class="cell{side}" fill-opacity="{0.08 + 0.6 * share:.2f}"'
                 f' x="{at - wide / 2:.1f}" y="{height - tall / 2:.1f}"'
-                f' width="{wide:.1f}" height="{tall:.1f}"/>', _named(names, told),
+                f' width="{wide:.1f}" height="{tall:.1f}"/>', _named(names, title),
             )  # fmt: skip
         # Where there is no room for the value, it is shown when it is pointed at.
         text = " ".join(words)

@@ -35,10 +35,10 @@ _ANSWER_SHARE = 0.01
 """Of the data of the other direction: what has less answers it."""
 MOST_SHUTS = 3
 """Zero windows of a flow in a summary."""
-MOST_WAYS = 2
-"""Ways of a flow in a summary, where it measures by another protocol than TCP."""
+MOST_DIRECTIONS = 2
+"""Directions of a flow in a summary, where it measures by another protocol than TCP."""
 LISTED = 20
-"""Ways of such a flow in full: one for each stream and direction."""
+"""Those of such a flow in full: one for each stream and direction."""
 IN_FULL = 5
 """Connections of a flow that are shown in full: more are read as a list."""
 
@@ -48,8 +48,8 @@ def packet_lines(report: Report) -> Iterator[str]:
     flows: dict[tuple[Any, str], tuple[Mapping[str, Any], RecordedFlow]] = {}
     for trial in report.trials:
         for flow in (each.flow for each in trial.flows):
-            told = any(packets.findings or packets.exchanges for packets in flow.captures)
-            if flow.status.counts and told:
+            words = any(packets.findings or packets.exchanges for packets in flow.captures)
+            if flow.status.counts and words:
                 flows.setdefault(
                     (point_key(trial.trial.point), flow.name), (trial.trial.point, flow)
                 )
@@ -91,8 +91,10 @@ def _is_first(flow: RecordedFlow, packets: RecordedPackets) -> bool:
     """
     if packets.host:
         return True
-    ways = packets.findings[0]["directions"]
-    return flow.source == next((way["from"] for way in ways if way["unique_bytes"]), flow.source)
+    directions = packets.findings[0]["directions"]
+    return flow.source == next(
+        (direction["from"] for direction in directions if direction["unique_bytes"]), flow.source
+    )
 
 
 def _flow_lines(flow: RecordedFlow, where: str) -> Iterator[str]:
@@ -108,22 +110,24 @@ def _flow_lines(flow: RecordedFlow, where: str) -> Iterator[str]:
     pair: Entry = next((one for one in flow.paired if one["ends"] == ends), {})
     for number, sender in enumerate(ends):
         seen = _seen_from(flow, largest, sender)
-        way = seen["directions"][number]
+        direction = seen["directions"][number]
         most_bytes = max(each["unique_bytes"] for each in seen["directions"])
         if flow.source in ends:
             is_asked = flow.source == sender
         else:
-            is_asked = way["unique_bytes"] > _ANSWER_SHARE * most_bytes
-        if not (way["waiting_s"] and is_asked):
+            is_asked = direction["unique_bytes"] > _ANSWER_SHARE * most_bytes
+        if not (direction["waiting_s"] and is_asked):
             continue
         others = max(len(packets.findings) for packets in flow.captures) - 1
         of = f" (the largest of {others + 1:,} connections)" if others else ""
-        yield (f"packets of {flow.name}{where}, {sender} → {ends[1 - number]}{of}: {_data(way)}")
+        yield (
+            f"packets of {flow.name}{where}, {sender} → {ends[1 - number]}{of}: {_data(direction)}"
+        )
         if any(packets.host for packets in flow.captures):  # else it is what limited the flow
-            yield f"  {waits_line(way)}"
+            yield f"  {waits_line(direction)}"
         yield from (f"  request: {line}" for line in seen["requests"][:1])
-        yield f"  {_path(way)}"
-        yield f"  {_repaired(way)}"
+        yield f"  {_path(direction)}"
+        yield f"  {_repaired(direction)}"
         if pair:
             yield f"  {_crossing(pair['directions'][number], clock_doubt(pair))}"
         shuts = pair["zero_windows"] if pair else seen["zero_windows"]
@@ -138,35 +142,39 @@ def _exchange_lines(flow: RecordedFlow, where: str) -> Iterator[str]:
     places: dict[tuple[str, str, str], dict[str, Entry]] = {}
     for packets in flow.captures:
         for one in packets.exchanges:
-            way = one["from"], one["to"], one["protocol"]
-            places.setdefault(way, {})[packets.host] = one
-    sizes = {way: max(one["bytes"] for one in seen.values()) for way, seen in places.items()}
+            direction = one["from"], one["to"], one["protocol"]
+            places.setdefault(direction, {})[packets.host] = one
+    sizes = {
+        direction: max(one["bytes"] for one in seen.values()) for direction, seen in places.items()
+    }
     most_bytes = max(sizes.values())
-    ways = [way for way, size in sizes.items() if size > _ANSWER_SHARE * most_bytes]
-    ways.sort(key=sizes.__getitem__, reverse=True)
-    for sender, receiver, protocol in ways[:MOST_WAYS]:
-        of = f" (one of {len(ways):,} ways)" * (len(ways) > MOST_WAYS)
+    directions = [
+        direction for direction, size in sizes.items() if size > _ANSWER_SHARE * most_bytes
+    ]
+    directions.sort(key=sizes.__getitem__, reverse=True)
+    for sender, receiver, protocol in directions[:MOST_DIRECTIONS]:
+        of = f" (one of {len(directions):,} directions)" * (len(directions) > MOST_DIRECTIONS)
         seen = places[sender, receiver, protocol]
-        told = "; ".join(f"{_exchanged(one)} at {host}" for host, one in seen.items())
-        yield f"packets of {flow.name}{where}, {protocol} {sender} → {receiver}{of}: {told}"
+        words = "; ".join(f"{_exchanged(one)} at {host}" for host, one in seen.items())
+        yield f"packets of {flow.name}{where}, {protocol} {sender} → {receiver}{of}: {words}"
     control = [capture for capture in flow.captures if capture.findings]
     yield from (f"  {_controlled(packets)}" for packets in control[:1])
 
 
-def _exchanged(way: Entry) -> str:
+def _exchanged(direction: Entry) -> str:
     """Return how much went one way by another protocol than TCP, and how long.
 
     Not how fast: the first datagram may be a greeting, long before the others.
     """
-    text = f"{format_count(way['packets'], 'packet')}, {format_size(way['bytes'])}"
-    return f"{text} in {format_duration(way['duration_s'])}"
+    text = f"{format_count(direction['packets'], 'packet')}, {format_size(direction['bytes'])}"
+    return f"{text} in {format_duration(direction['duration_s'])}"
 
 
 def _controlled(packets: RecordedPackets) -> str:
     """Return which connections control a flow that measures by another protocol than TCP."""
     first, *others = packets.findings
     more = f" and {len(others):,} more" * bool(others)
-    counts = (f"{way['packets']:,}" for way in first["directions"])
+    counts = (f"{direction['packets']:,}" for direction in first["directions"])
     return f"controlled by TCP {' → '.join(first['ends'])}{more}: {' + '.join(counts)} packets"
 
 
@@ -185,65 +193,71 @@ def _seen_from(flow: RecordedFlow, largest: Entry, sender: str) -> Entry:
     return found.get(host, largest)
 
 
-def _data(way: Entry) -> str:
+def _data(direction: Entry) -> str:
     """Return how much data went one way, and how fast."""
-    text = f"{format_count(way['packets'], 'packet')}, {format_size(way['unique_bytes'])}"
-    if not way["throughput_bps"]:
+    text = (
+        f"{format_count(direction['packets'], 'packet')}, {format_size(direction['unique_bytes'])}"
+    )
+    if not direction["throughput_bps"]:
         return text
     others = (
-        f"{format_rate(way[f'throughput_{tool.lower()}_bps'])} as {tool} has it" for tool in TOOLS
+        f"{format_rate(direction[f'throughput_{tool.lower()}_bps'])} as {tool} has it"
+        for tool in TOOLS
     )
-    return f"{text} at {format_rate(way['throughput_bps'])} ({', '.join(others)})"
+    return f"{text} at {format_rate(direction['throughput_bps'])} ({', '.join(others)})"
 
 
-def _path(way: Entry) -> str:
+def _path(direction: Entry) -> str:
     """Return what the sender announced, the round-trip times, and what was in flight."""
     announced = []
-    if way["mss_bytes"] is not None:
-        announced.append(f"MSS {way['mss_bytes']} B")
-    if way["window_scale"] is not None:
-        announced.append(f"window scale {way['window_scale']}")
-    for name, held in (("SACK", way["sack_permitted"]), ("timestamps", way["timestamps"])):
+    if direction["mss_bytes"] is not None:
+        announced.append(f"MSS {direction['mss_bytes']} B")
+    if direction["window_scale"] is not None:
+        announced.append(f"window scale {direction['window_scale']}")
+    for name, held in (
+        ("SACK", direction["sack_permitted"]),
+        ("timestamps", direction["timestamps"]),
+    ):
         if held is not None:
             announced.append(name if held else f"no {name}")
-    told = [", ".join(announced)]
-    if way["rtt_s"]:
-        told.append(f"RTT {_spread(way['rtt_s'])}")
-    if way["handshake_rtt_s"] is not None:
-        told.append(f"{format_duration(way['handshake_rtt_s'])} in the handshake")
-    if way["flight_max_bytes"]:
-        told.append(f"at most {format_size(way['flight_max_bytes'])} in flight")
-    return "; ".join(filter(None, told))
+    words = [", ".join(announced)]
+    if direction["rtt_s"]:
+        words.append(f"RTT {_spread(direction['rtt_s'])}")
+    if direction["handshake_rtt_s"] is not None:
+        words.append(f"{format_duration(direction['handshake_rtt_s'])} in the handshake")
+    if direction["flight_max_bytes"]:
+        words.append(f"at most {format_size(direction['flight_max_bytes'])} in flight")
+    return "; ".join(filter(None, words))
 
 
-def _repaired(way: Entry) -> str:
+def _repaired(direction: Entry) -> str:
     """Return what was sent again one way, by cause, and what else tells of losses there."""
-    again = way["retransmissions"]
+    again = direction["retransmissions"]
     text = format_count(again["count"], "retransmission")
     if again["count"]:
         causes = (f"{name} {again[name]:,}" for name in AGAIN if again[name])
         text += f" of {format_size(again['bytes'])} ({', '.join(causes)})"
-    counts = (f"{title} {way[name]:,}" for title, name in COUNTED.items() if way[name])
+    counts = (f"{title} {direction[name]:,}" for title, name in COUNTED.items() if direction[name])
     return "; ".join(filter(None, [text, ", ".join(counts)]))
 
 
-def _crossing(way: Entry, doubt: str) -> str:
+def _crossing(direction: Entry, doubt: str) -> str:
     """Return what became of the packets of one way, by the traces of both ends."""
-    told = f"{way['lost']:,} of {format_count(way['left'], 'packet')} lost on the way"
-    if way["losses"]:
-        told += f", the first at {_at(way['losses'][0]['left_s'])}"
-    if way["owd_s"]:
-        told += f"; one-way delay {_spread(way['owd_s'])}"
-        told += f", {doubt}" if doubt else ""
-    return told
+    words = f"{direction['lost']:,} of {format_count(direction['left'], 'packet')} lost on the way"
+    if direction["losses"]:
+        words += f", the first at {_at(direction['losses'][0]['left_s'])}"
+    if direction["owd_s"]:
+        words += f"; one-way delay {_spread(direction['owd_s'])}"
+        words += f", {doubt}" if doubt else ""
+    return words
 
 
 def _shuts(shuts: Sequence[Entry]) -> Iterator[str]:
     """Yield zero windows in a line each: of one trace, or as both ends saw them."""
     longest = sorted(shuts, key=lambda shut: -max(map(_lasted_s, _views(shut).values())))
     for shut in longest[:MOST_SHUTS]:
-        told = (f"{where} {_shut(one)}".strip() for where, one in _views(shut).items())
-        yield f"zero window of {shut['closed_by']}: {'; '.join(told)}"
+        words = (f"{where} {_shut(one)}".strip() for where, one in _views(shut).items())
+        yield f"zero window of {shut['closed_by']}: {'; '.join(words)}"
     if len(shuts) > MOST_SHUTS:
         yield f"and {format_count(len(shuts) - MOST_SHUTS, 'shorter zero window')}"
 
@@ -262,16 +276,16 @@ def _lasted_s(shut: Entry) -> float:
 
 def _shut(shut: Entry) -> str:
     if shut["ended_s"] is None:
-        told = f"from {_at(shut['began_s'])} to the end of the trace"
+        words = f"from {_at(shut['began_s'])} to the end of the trace"
     else:
         lasted = format_duration(shut["duration_s"])
-        told = f"from {_at(shut['began_s'])} to {_at(shut['ended_s'])} ({lasted})"
+        words = f"from {_at(shut['began_s'])} to {_at(shut['ended_s'])} ({lasted})"
     if shut["pause_s"] is not None:
-        told += f" in a pause of {format_duration(shut['pause_s'])}"
-    told += f", {format_count(shut['acks'], 'ACK')}, {format_count(shut['probes'], 'probe')}"
+        words += f" in a pause of {format_duration(shut['pause_s'])}"
+    words += f", {format_count(shut['acks'], 'ACK')}, {format_count(shut['probes'], 'probe')}"
     if shut["window_full_s"] is not None:
-        told += f", full since {_at(shut['window_full_s'])}"
-    return told
+        words += f", full since {_at(shut['window_full_s'])}"
+    return words
 
 
 def _spread(values: Entry) -> str:

@@ -105,17 +105,17 @@ def _passed(name: str, counts: InterfaceCounters) -> str:
         "dropped": counts.rx_dropped + counts.tx_dropped,
         "errors": counts.rx_errors + counts.tx_errors,
     }
-    told = [f"{what} {count:,}" for what, count in lost.items() if count]
-    return ", ".join([f"{name} {rx}", tx, *told])
+    lines = [f"{what} {count:,}" for what, count in lost.items() if count]
+    return ", ".join([f"{name} {rx}", tx, *lines])
 
 
 def _counts(counts: Mapping[str, int]) -> Iterator[str]:
     """Yield the counts of each protocol that was used, in words."""
     for protocol, names in _COUNTS.items():
         known = {words: counts[name] for name, words in names.items() if counts.get(name)}
-        told = [f"{n:,} {words.format(s='s' * (n != 1))}" for words, n in known.items()]
-        if told:
-            yield f"{protocol}: {', '.join(told)}"
+        lines = [f"{n:,} {words.format(s='s' * (n != 1))}" for words, n in known.items()]
+        if lines:
+            yield f"{protocol}: {', '.join(lines)}"
 
 
 def _busy(cpu: CpuUse, of: str = "") -> str:

@@ -58,20 +58,20 @@ def limit_lines(report: Report) -> Iterator[str]:
 
     Those of which the reason is not known share one line in any case.
     """
-    told = []
+    lines = []
     for point, flow, direction, limit in limits(report):
         at = [f"{axis}={value}" for axis, value in point.items()]
-        told.append((limit.by, " ".join([*at, flow, direction]), reason(limit)))
-    counts = Counter(by for by, _, _ in told)
-    if len(told) > MOST_LINES:
+        lines.append((limit.by, " ".join([*at, flow, direction]), reason(limit)))
+    counts = Counter(by for by, _, _ in lines)
+    if len(lines) > MOST_LINES:
         gathered = [*Limiter]
     else:  # what says little takes one line
         gathered = [Limiter.UNKNOWN] if counts[Limiter.UNKNOWN] > 1 else []
-    yield from (f"{where}: {by}: {why}" for by, where, why in told if by not in gathered)
+    yield from (f"{where}: {by}: {why}" for by, where, why in lines if by not in gathered)
     for by in gathered:
-        example = next((f"{where}: {why}" for one, where, why in told if one is by), "")
+        example = next((f"{where}: {why}" for one, where, why in lines if one is by), "")
         if example:
-            yield f"{by}: {counts[by]} of {len(told)}, such as {example}"
+            yield f"{by}: {counts[by]} of {len(lines)}, such as {example}"
 
 
 def limit_table(report: Report) -> Pivot | None:

@@ -95,9 +95,9 @@ def overview(connections: Sequence[Entry]) -> str:
         (
             str(connection["number"]), *connection["ends"], format_duration(connection["began_s"]),
             format_duration(connection["duration_s"]),
-            *(format_size(way["unique_bytes"]) for way in connection["directions"]),
-            _rate(max(way["throughput_bps"] or 0.0 for way in connection["directions"])),
-            f"{sum(way['retransmissions']['count'] for way in connection['directions']):,}",
+            *(format_size(each["unique_bytes"]) for each in connection["directions"]),
+            _rate(max(each["throughput_bps"] or 0.0 for each in connection["directions"])),
+            f"{sum(each['retransmissions']['count'] for each in connection['directions']):,}",
             connection["ending"],
         )
         for connection in connections
@@ -119,31 +119,31 @@ def connection_text(entry: Entry) -> str:
         )
     else:
         lines += [f"   {line}" for line in (_place(entry), *_unknown_scales(entry)) if line]
-    ways = entry["directions"]
-    rows = [(name, *cells) for name, cells in _rows(ways) if set(cells) != {NOTHING}]
+    directions = entry["directions"]
+    rows = [(name, *cells) for name, cells in _rows(directions) if set(cells) != {NOTHING}]
     lines += ["", *_indented(align(("", *ARROWS), rows, (False, True, True)))]
-    for arrow, way in zip(ARROWS, ways, strict=True):
-        if way["waiting_s"]:
-            lines += ["", *(f"   {line}" for line in waits_lines(arrow, way))]
+    for arrow, direction in zip(ARROWS, directions, strict=True):
+        if direction["waiting_s"]:
+            lines += ["", *(f"   {line}" for line in waits_lines(arrow, direction))]
     if entry["zero_windows"]:
         lines += ["", *_indented(_zero_windows(entry))]
     return "\n".join(lines) + "\n"
 
 
-def waits_lines(arrow: str, way: Entry) -> Iterator[str]:
+def waits_lines(arrow: str, direction: Entry) -> Iterator[str]:
     """Yield what a sender waited for, in a sentence, and then what shows it."""
-    yield f"{arrow} {waits_line(way)}"
-    for cause, share in sorted(way["waits"].items(), key=lambda one: -one[1]["total_s"]):
+    yield f"{arrow} {waits_line(direction)}"
+    for cause, share in sorted(direction["waits"].items(), key=lambda one: -one[1]["total_s"]):
         yield (
             f"  {_NAMED[cause]}: {format_count(share['count'], 'time')}, the longest"
             f" {format_duration(share['longest_s'])} from {_at(share['longest_at_s'])}"
         )
 
 
-def waits_line(way: Entry) -> str:
+def waits_line(direction: Entry) -> str:
     """Return what a sender waited for, in a sentence."""
-    waited = waited_text({cause: share["total_s"] for cause, share in way["waits"].items()})
-    return f"Of {format_duration(way['waiting_s'])}, {way['from']} {waited}."
+    waited = waited_text({cause: share["total_s"] for cause, share in direction["waits"].items()})
+    return f"Of {format_duration(direction['waiting_s'])}, {direction['from']} {waited}."
 
 
 def waited_text(waits_s: Mapping[str, float]) -> str:
@@ -171,8 +171,8 @@ def clock_doubt(entry: Entry) -> str:
 
 def pair_text(entry: Entry) -> str:
     """Return what the traces of both ends of a connection say together."""
-    ways = entry["directions"]
-    rows = [(name, *cells) for name, cells in _crossing_rows(ways) if set(cells) != {NOTHING}]
+    directions = entry["directions"]
+    rows = [(name, *cells) for name, cells in _crossing_rows(directions) if set(cells) != {NOTHING}]
     lines = [
         f"{' and '.join(map(str, entry['numbers']))}  {entry['ends'][0]} → {entry['ends'][1]}",
         "", *_indented(align(("", *ARROWS), rows, (False, True, True))),
@@ -181,7 +181,9 @@ def pair_text(entry: Entry) -> str:
         remark = "" if entry.get("clock_error_s") else ": only their differences are true"
         lines.append(f"   delays are {doubt}{remark}")
     lost = [
-        (arrow, loss) for arrow, way in zip(ARROWS, ways, strict=True) for loss in way["losses"]
+        (arrow, loss)
+        for arrow, direction in zip(ARROWS, directions, strict=True)
+        for loss in direction["losses"]
     ]
     if lost:
         cells = [
@@ -190,7 +192,7 @@ def pair_text(entry: Entry) -> str:
         ]
         titles = ("lost", "left", "sequence", "data")
         lines += ["", *_indented(align(titles, cells, (False, True, True, True)))]
-    left_out = sum(way["lost"] for way in ways) - len(lost[:MOST_LINES])
+    left_out = sum(direction["lost"] for direction in directions) - len(lost[:MOST_LINES])
     if left_out:
         lines.append(f"   and {left_out:,} more: the JSON has {MOST_LOSSES:,} of each direction")
     if entry["zero_windows"]:
@@ -214,11 +216,14 @@ def pair_text(entry: Entry) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _crossing_rows(ways: Sequence[Entry]) -> Iterator[tuple[str, tuple[str, ...]]]:
+def _crossing_rows(directions: Sequence[Entry]) -> Iterator[tuple[str, tuple[str, ...]]]:
     for name, key in _CROSSED.items():
-        yield name, tuple(_some(way[key]) for way in ways)
+        yield name, tuple(_some(direction[key]) for direction in directions)
     for name in SPREAD:
-        yield f"one-way delay {name}", tuple(_time((way["owd_s"] or {}).get(name)) for way in ways)
+        yield (
+            f"one-way delay {name}",
+            tuple(_time((direction["owd_s"] or {}).get(name)) for direction in directions),
+        )
 
 
 def exchanges_text(exchanges: Sequence[Entry]) -> str:
@@ -234,39 +239,43 @@ def exchanges_text(exchanges: Sequence[Entry]) -> str:
     return align(heads, rows, (False, False, False, True, True, True))
 
 
-def _rows(ways: Sequence[Entry]) -> Iterator[tuple[str, tuple[str, ...]]]:
+def _rows(directions: Sequence[Entry]) -> Iterator[tuple[str, tuple[str, ...]]]:
     def row(name: str, cell: Any) -> tuple[str, tuple[str, ...]]:
-        return name, tuple(cell(way) for way in ways)
+        return name, tuple(cell(direction) for direction in directions)
 
-    yield row("packets", lambda way: f"{way['packets']:,}")
-    yield row("data", lambda way: _size(way["unique_bytes"] or None))
-    yield row("throughput", lambda way: _rate(way["throughput_bps"]))
+    yield row("packets", lambda direction: f"{direction['packets']:,}")
+    yield row("data", lambda direction: _size(direction["unique_bytes"] or None))
+    yield row("throughput", lambda direction: _rate(direction["throughput_bps"]))
     for tool in TOOLS:
         name = f"throughput_{tool.lower()}_bps"
         yield row(
             f"  as {tool} has it",
-            lambda way, name=name: _rate(way["throughput_bps"] and way[name]),
+            lambda direction, name=name: _rate(direction["throughput_bps"] and direction[name]),
         )
-    yield row("segment size (MSS)", lambda way: _plain(way["mss_bytes"], " B"))
+    yield row("segment size (MSS)", lambda direction: _plain(direction["mss_bytes"], " B"))
     yield row("window scale", _scale)
-    yield row("SACK", lambda way: _yes(way["sack_permitted"]))
-    yield row("timestamps", lambda way: _yes(way["timestamps"]))
-    yield row("initial window", lambda way: _segments(way["initial_window_segments"]))
-    yield row("RTT of the handshake", lambda way: _time(way["handshake_rtt_s"]))
+    yield row("SACK", lambda direction: _yes(direction["sack_permitted"]))
+    yield row("timestamps", lambda direction: _yes(direction["timestamps"]))
+    yield row("initial window", lambda direction: _segments(direction["initial_window_segments"]))
+    yield row("RTT of the handshake", lambda direction: _time(direction["handshake_rtt_s"]))
     for name in SPREAD:
-        yield row(f"RTT {name}", lambda way, name=name: _time((way["rtt_s"] or {}).get(name)))
-    yield row("RTT samples", lambda way: _some((way["rtt_s"] or {}).get("samples", 0)))
-    yield row("retransmissions", lambda way: _some(way["retransmissions"]["count"]))
-    yield row("  data", lambda way: _size(way["retransmissions"]["bytes"] or None))
+        yield row(
+            f"RTT {name}", lambda direction, name=name: _time((direction["rtt_s"] or {}).get(name))
+        )
+    yield row("RTT samples", lambda direction: _some((direction["rtt_s"] or {}).get("samples", 0)))
+    yield row("retransmissions", lambda direction: _some(direction["retransmissions"]["count"]))
+    yield row("  data", lambda direction: _size(direction["retransmissions"]["bytes"] or None))
     for name in AGAIN:
-        yield row(f"  {name}", lambda way, name=name: _some(way["retransmissions"][name]))
+        yield row(
+            f"  {name}", lambda direction, name=name: _some(direction["retransmissions"][name])
+        )
     for title, name in COUNTED.items():
-        yield row(title, lambda way, name=name: _some(way[name] or 0))
-    yield row("most in flight", lambda way: _size(way["flight_max_bytes"]))
-    yield row("receiver's window, least", lambda way: _size(way["window_min_bytes"]))
-    yield row("receiver's window, most", lambda way: _size(way["window_max_bytes"]))
-    yield row("passed over, never seen", lambda way: _size(way["absent_bytes"] or None))
-    yield row("missing in the trace", lambda way: _size(way["unseen_bytes"] or None))
+        yield row(title, lambda direction, name=name: _some(direction[name] or 0))
+    yield row("most in flight", lambda direction: _size(direction["flight_max_bytes"]))
+    yield row("receiver's window, least", lambda direction: _size(direction["window_min_bytes"]))
+    yield row("receiver's window, most", lambda direction: _size(direction["window_max_bytes"]))
+    yield row("passed over, never seen", lambda direction: _size(direction["absent_bytes"] or None))
+    yield row("missing in the trace", lambda direction: _size(direction["unseen_bytes"] or None))
 
 
 def _opened(entry: Entry) -> str:
@@ -282,8 +291,8 @@ def _ending(entry: Entry) -> str:
 
 def _place(entry: Entry) -> str:
     """Say where in the path the trace was taken, by the halves of the handshake's round trip."""
-    parts = [way["handshake_rtt_s"] for way in entry["directions"]]
-    if not any(way["rtt_s"] for way in entry["directions"]):
+    parts = [direction["handshake_rtt_s"] for direction in entry["directions"]]
+    if not any(direction["rtt_s"] for direction in entry["directions"]):
         return ""
     if None in parts:
         return (
@@ -300,9 +309,9 @@ def _place(entry: Entry) -> str:
 
 def _unknown_scales(entry: Entry) -> Iterator[str]:
     """Say whose windows are of unknown size, and why."""
-    for way, answers in zip(entry["directions"], reversed(entry["directions"]), strict=True):
-        if way["window_full"] is None:
-            lacks = answers if answers["window_scaling"] is None else way
+    for direction, answers in zip(entry["directions"], reversed(entry["directions"]), strict=True):
+        if direction["window_full"] is None:
+            lacks = answers if answers["window_scaling"] is None else direction
             yield (
                 f"the windows of {answers['from']} have an unknown scale: the SYN of"
                 f" {lacks['from']} is not in the trace, or was cut"
@@ -364,11 +373,11 @@ def _plain(value: int | None, unit: str = "") -> str:
     return NOTHING if value is None else f"{value}{unit}"
 
 
-def _scale(way: Entry) -> str:
+def _scale(direction: Entry) -> str:
     """Return the scale that an end announced."""
-    if way["window_scale"] is None:
-        return _yes(way.get("window_scaling"))
-    return _plain(way["window_scale"])
+    if direction["window_scale"] is None:
+        return _yes(direction.get("window_scaling"))
+    return _plain(direction["window_scale"])
 
 
 def _segments(count: int | None) -> str:

@@ -12,10 +12,10 @@ from textual.widget import Widget
 from benchctl.errors import BenchctlError
 from benchctl.report.lines.spans import Span
 from benchctl.run.record import BASELINE
+from benchctl.store.copies.trash import KEPT_DAYS, deleted_runs, trash_run, undelete_run
 from benchctl.store.locks import Liveness
 from benchctl.store.manage import read_tags, set_baseline, set_tags
 from benchctl.store.read import Reader
-from benchctl.store.trash import KEPT_DAYS, deleted_runs, trash_run, undelete_run
 from benchctl.tui.draw.plot.heat import INVALID
 from benchctl.tui.draw.text.columns import Cells
 from benchctl.tui.draw.views.runs import BEGAN, WHEN, about_run, narrowed

@@ -23,7 +23,7 @@ from benchctl.errors import HostError, MissingError
 from benchctl.hosts.local.spawn import LocalSpawner
 from benchctl.hosts.sent import ports as ports_module
 from benchctl.plan.bound import bind_flow
-from benchctl.run.planned import LOCAL, ExternalServer, Host, Network, SshTarget, Way
+from benchctl.run.planned import LOCAL, ExternalServer, Host, HostInterface, Network, SshTarget
 
 
 class VersionedParameters(Parameters):
@@ -220,30 +220,32 @@ def test_a_backend_knows_where_both_ends_have_one_clock(peer, one_clock):
 
 
 def test_an_interface_of_the_host_goes_before_the_profiles():
-    host = Host("h1", "10.0.0.1", interfaces={"wired": Way("eth1", "10.0.0.1")})
-    network = Network({"h1": host, "local": LOCAL}, interfaces={"wired": Way("en0", None)})
+    host = Host("h1", "10.0.0.1", interfaces={"wired": HostInterface("eth1", "10.0.0.1")})
+    network = Network(
+        {"h1": host, "local": LOCAL}, interfaces={"wired": HostInterface("en0", None)}
+    )
     wired = replace(flow(), interface="wired")
-    assert network.way(wired) == Way("en0", None)
-    assert network.way(replace(wired, source="h1")) == Way("eth1", "10.0.0.1")
-    assert network.way(flow()) == Way()
+    assert network.interface(wired) == HostInterface("en0", None)
+    assert network.interface(replace(wired, source="h1")) == HostInterface("eth1", "10.0.0.1")
+    assert network.interface(flow()) == HostInterface()
 
 
 def test_an_interface_that_only_another_host_has_is_missing():
     network = Network(
-        {"local": LOCAL, "h1": Host("h1", "10.0.0.1", interfaces={"wired": Way("eth1")})},
-        interfaces={"wlan": Way("wlan0")},
+        {"local": LOCAL, "h1": Host("h1", "10.0.0.1", interfaces={"wired": HostInterface("eth1")})},
+        interfaces={"wlan": HostInterface("wlan0")},
     )
     with pytest.raises(MissingError, match='host local has no interface "wired"') as caught:
-        network.way(replace(flow(), interface="wired"))
+        network.interface(replace(flow(), interface="wired"))
     assert caught.value.hint == "available: wlan"
 
 
 def test_a_device_that_is_not_there_is_missing_and_an_address_needs_none():
     loopback = "lo" if "lo" in dict(map(reversed, socket.if_nameindex())) else "lo0"
-    ways = {"here": Way(loopback), "by address": Way(None, "192.0.2.1")}
-    check_interfaces(Network({}, interfaces=ways))
+    interfaces = {"here": HostInterface(loopback), "by address": HostInterface(None, "192.0.2.1")}
+    check_interfaces(Network({}, interfaces=interfaces))
     with pytest.raises(MissingError, match='interface "there": this machine has no device "eth99"'):
-        check_interfaces(Network({}, interfaces={**ways, "there": Way("eth99")}))
+        check_interfaces(Network({}, interfaces={**interfaces, "there": HostInterface("eth99")}))
 
 
 def test_a_host_elsewhere_has_the_addresses_that_its_name_has_here(monkeypatch):

@@ -14,7 +14,7 @@ from benchctl.profile.places import check_destination, host_in
 from benchctl.report.lines.plan import plan_lines
 from benchctl.report.lines.spans import to_text
 from benchctl.run.codec import from_json, to_json
-from benchctl.run.planned import DeclaredNetwork, Host, SshTarget, Way
+from benchctl.run.planned import DeclaredNetwork, Host, HostInterface, SshTarget
 
 FLOW = """\
 [flows.main]
@@ -84,7 +84,7 @@ reachable = false
     outside = reached(load_profile(profile(hosts)))
     assert outside.network.hosts["paris"] == Host(
         "paris", "192.0.2.10",
-        interfaces={"wired": Way("eth0")}, address6="2001:db8::10",
+        interfaces={"wired": HostInterface("eth0")}, address6="2001:db8::10",
         reach=SshTarget("paris", sudo=True), ports=(5300, 5320),
     )  # fmt: skip
     tokyo = outside.network.hosts["tokyo"]

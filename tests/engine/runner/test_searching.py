@@ -13,7 +13,7 @@ from benchctl.plan.strategy import Searching
 from benchctl.profile.load import load_profile
 from benchctl.report.report import read_report
 from benchctl.run.status import Status
-from benchctl.store import salvage
+from benchctl.store.copies import salvage
 from benchctl.store.read import Reader
 from benchctl.store.record import create_run, reopen_run
 

@@ -16,9 +16,9 @@ from benchctl.run.planned import (
     DeclaredNetwork,
     ExternalServer,
     Host,
+    HostInterface,
     PlannedFlow,
     PlannedTrial,
-    Way,
 )
 
 TEXT = """
@@ -49,7 +49,9 @@ REGISTRY = Registry({"fake": Candidate("fake", "tests", FakeBackend)})
 
 
 OUTSIDE = DeclaredNetwork(
-    {"local": "127.0.0.1"}, {"paris": ExternalServer("server.test", None)}, {"en0": Way("en0")}
+    {"local": "127.0.0.1"},
+    {"paris": ExternalServer("server.test", None)},
+    {"en0": HostInterface("en0")},
 )
 
 

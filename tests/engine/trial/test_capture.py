@@ -12,7 +12,7 @@ from benchctl.engine.site.site import Site
 from benchctl.hosts.sent.filter import packet_filter
 from benchctl.run.planned import Host, Network, PacketCapture
 from benchctl.store.captures import captures_of
-from benchctl.store.copy import copy_run
+from benchctl.store.copies.copy import copy_run
 from benchctl.store.database import writing
 from benchctl.store.manage import delete_run
 from benchctl.store.read import Reader

@@ -31,7 +31,7 @@ from benchctl.report.lines.spans import to_text
 from benchctl.report.page.drawing import svg_of
 from benchctl.report.page.pictures import pictures_of
 from benchctl.report.report import read_report
-from benchctl.report.traced import TracedWay, traces_of
+from benchctl.report.traced import TracedDirection, traces_of
 from benchctl.store.read import Reader
 from benchctl.tui.draw.plot.figure import figure_lines
 
@@ -234,7 +234,7 @@ def test_a_damaged_trace_is_drawn_as_far_as_it_can_be_read(store, damage, size):
     for number, connection in enumerate(trace.connections, 1):
         for way in (0, 1):
             if connection.halves[way].unique_bytes:
-                traced = TracedWay(flow, packets, path, number, way, ("a", "b"))
+                traced = TracedDirection(flow, packets, path, number, way, ("a", "b"))
                 (figure,) = sequences_of(request, [traced], [])
                 assert figure_lines(figure, 80, 40)
                 ElementTree.fromstring(svg_of(figure, 100))

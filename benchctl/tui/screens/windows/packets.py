@@ -24,7 +24,7 @@ from benchctl.report.figures.making import Wanted, figures_of
 from benchctl.report.figures.segments import FLIGHT, RATE, RTT, SEQUENCE
 from benchctl.report.lines.spans import Line, Span, wrap
 from benchctl.report.report import Report, read_report
-from benchctl.report.traced import KEYS, TracedWay, chosen_of, traces_of
+from benchctl.report.traced import KEYS, TracedDirection, chosen_of, traces_of
 from benchctl.store.read import Reader
 from benchctl.tui.draw.plot.figure import figure_lines
 from benchctl.tui.draw.text.glyphs import Glyphs
@@ -102,7 +102,7 @@ class PacketsWindow(Dialog[None]):
         """Show a trial; of None, the first that has packets."""
         super().__init__()
         self._store, self._run_id, self._position = store, run_id, position
-        self._ways: Sequence[TracedWay] = ()
+        self._ways: Sequence[TracedDirection] = ()
         self._report: Report | None = None
         self._seen = PacketView()
         self._is_reading = False

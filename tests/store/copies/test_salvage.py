@@ -9,9 +9,9 @@ from store.store_support import NOW, add_flow, add_sample, figures, new_run
 
 from benchctl.cli.main import app
 from benchctl.errors import BenchctlError, UsageError
+from benchctl.store.copies.salvage import check, diagnose, salvage
 from benchctl.store.read import Reader
 from benchctl.store.record import Recorder
-from benchctl.store.salvage import check, diagnose, salvage
 
 COMMANDS = (
     ["runs"], ["show"], ["show", "--trials"], ["show", "--facts"], ["export", "--format", "json"],

@@ -22,7 +22,7 @@ from msgspec import Struct
 
 from benchctl.errors import StoreDamagedError
 from benchctl.run.codec import from_json
-from benchctl.store.copy import ROWS, check_tables, copy_run
+from benchctl.store.copies.copy import ROWS, check_tables, copy_run
 from benchctl.store.database import connect, damaged, store_errors, transaction
 from benchctl.store.schema import ADDED
 

@@ -6,11 +6,11 @@ import pytest
 from store.store_support import FIVE_MBIT, NOW, measured_run, new_run
 
 from benchctl.errors import StoreError, UsageError
-from benchctl.store import trash
 from benchctl.store.bulk import Bulk
 from benchctl.store.captures import captures_of
+from benchctl.store.copies import trash
+from benchctl.store.copies.trash import KEPT_S, deleted_runs, trash_run, undelete_run
 from benchctl.store.read import Reader
-from benchctl.store.trash import KEPT_S, deleted_runs, trash_run, undelete_run
 
 
 @pytest.fixture

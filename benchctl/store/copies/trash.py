@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from benchctl.errors import BenchctlError, StoreError
 from benchctl.store.captures import PRIVATE_FOLDER, captures_of
-from benchctl.store.copy import AlreadyThereError, copy_run
+from benchctl.store.copies.copy import AlreadyThereError, copy_run
 from benchctl.store.database import connect, run_gone, store_errors
 from benchctl.store.manage import remove_run
 from benchctl.store.read import unique

@@ -1,0 +1,1 @@
+"""Runs in other files: copied, packed for an archive, kept in the trash, rescued."""
