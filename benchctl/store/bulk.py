@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from msgspec import Struct
 
+from benchctl.metrics import Direction
 from benchctl.run.codec import from_json
 from benchctl.run.planned import PlannedFlow
 from benchctl.store.database import connect, damaged, run_gone, store_errors
@@ -125,6 +126,16 @@ Its point (JSON); the common start of the trial, else its end (Unix); why the tr
 it did not; the id of the flow, its name, source and target; whether its figures count. A plain
 tuple, of which there are millions.
 """
+
+
+class PlannedEnds(NamedTuple):
+    """The ends of a planned flow; ``point`` is that of its trial, as JSON."""
+
+    point: str
+    name: str
+    source: str
+    target: str
+    direction: Direction
 
 
 class Happened(NamedTuple):
@@ -236,13 +247,13 @@ class Bulk:
                     flow.figures[row["way"], row["metric"]] = row["value"]
         return list(found.values())
 
-    def planned_ends(self, run_id: int) -> list[tuple[str, str, str, str]]:
-        """Return the point (JSON), name, source and target of each planned flow of a run."""
+    def planned_ends(self, run_id: int) -> list[PlannedEnds]:
+        """Return the ends of each planned flow of a run, in order of execution."""
         query = "SELECT point, flows FROM trial WHERE run_id = ? ORDER BY position"
         with store_errors(self._path):
             rows = self._connection.execute(query, (run_id,)).fetchall()
         return [
-            (row["point"], flow.name, flow.source, flow.to)
+            PlannedEnds(row["point"], flow.name, flow.source, flow.to, flow.direction)
             for row in rows
             for flow in self._json(row["flows"], tuple[PlannedFlow, ...])
         ]

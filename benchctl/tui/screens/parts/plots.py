@@ -21,6 +21,7 @@ from benchctl.tui.model.zoom import View, Zoom, window_for
 from benchctl.tui.screens.base.page import AppContext
 from benchctl.tui.screens.base.pick import PickFrom
 from benchctl.tui.screens.parts.steering import SteeringPage
+from benchctl.tui.widgets.boardtable import BoardTable
 from benchctl.tui.widgets.chartview import ChartView
 from benchctl.tui.widgets.flowpicker import FlowPicker
 
@@ -145,7 +146,9 @@ class PlotPage(SteeringPage):
             case "move_cross":
                 return self._charts.pinned
             case "seek":
-                return not self._charts.pinned
+                # On the board, they move from pair to pair.
+                on_board = isinstance(self.focused, BoardTable) and parameters in ((-1,), (1,))
+                return not (self._charts.pinned or on_board)
             case _:
                 return super().check_action(action, parameters)
 
