@@ -108,7 +108,7 @@ class Outline(Struct, frozen=True):
 class FlowRow(Struct, frozen=True):
     """A flow of a trial by its last attempt, with some of its figures by direction and metric.
 
-    ``point`` is JSON, the same text for the same point.
+    ``point`` is JSON, the same text for the same point. With ``has_rate``, its rate was set.
     """
 
     trial_id: int
@@ -117,6 +117,7 @@ class FlowRow(Struct, frozen=True):
     backend: str
     direction: str
     figures: dict[tuple[str, str], float]
+    has_rate: bool = False
 
 
 EndedFlow = tuple[str, float | None, str, int | None, str, str, str, bool]
@@ -229,7 +230,8 @@ class Bulk:
         can_be = "AND (broken IS NULL OR rejected IS NOT NULL)" if knows else ""
         query = (
             "SELECT flow.id AS id, trial_id, point, flow.name, backend, flow.direction AS planned,"
-            f" figure.direction AS way, metric, value, flow.status IN {COUNTED} AS counts"
+            f" figure.direction AS way, metric, value, flow.status IN {COUNTED} AS counts,"
+            " json_type(requested, '$.rate') IN ('integer', 'real') AS has_rate"
             " FROM trial JOIN flow ON trial_id = trial.id"
             f" LEFT JOIN figure ON flow_id = flow.id AND metric IN ({marks}) {can_be}"
             " WHERE run_id = ? AND attempt = (SELECT max(attempt) FROM flow AS other"
@@ -241,7 +243,7 @@ class Bulk:
                 flow = found.setdefault(
                     row["id"],
                     FlowRow(row["trial_id"], row["point"], row["name"], row["backend"],
-                            row["planned"], {}),
+                            row["planned"], {}, bool(row["has_rate"])),
                 )  # fmt: skip
                 if row["counts"] and row["metric"] is not None:
                     flow.figures[row["way"], row["metric"]] = row["value"]

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from benchctl.analysis.runs.compare import Verdict
+from benchctl.metrics import title_of
 from benchctl.report.comparison.comparison import relative, signed
 from benchctl.report.lines.spans import PLAIN, Line, Span, state
 from benchctl.report.pivot import with_interval
@@ -23,13 +24,22 @@ from benchctl.tui.draw.views.verdicts import (
     verdict_of,
 )
 from benchctl.tui.model.past import HistoryEntry
-from benchctl.units import format_ago, format_range, format_time
+from benchctl.units import (
+    common_scale,
+    format_ago,
+    format_range,
+    format_time,
+    format_value,
+    number_in,
+)
 from benchctl.visible import width_of
 
 NOTHING = "-"
 WHEN, BEGAN = 1, 2
 """The places of the columns that say how long ago a run began, which changes, and at what time."""
 MOST_TEXT = 24
+# Of so many points the answer has each, of more the range.
+MOST_POINTS = 3
 # Where there is little room: without the year, and with less of the words.
 LESS_TEXT, LESS_TIME = {"profile": 16, "tags": 10}, len("11-21 03:25")
 
@@ -99,6 +109,29 @@ def _figure(entry: HistoryEntry) -> str:
     return format_range(entry.key.metric, min(means), max(means)) + mark
 
 
+def _answer(entry: HistoryEntry) -> str:
+    """Return the figure at each of a few points, else as the history has it."""
+    key = entry.key
+    if not 1 < len(key.rows) <= MOST_POINTS:
+        return _figure(entry)
+    means, varying = [row.spread.mean for row in key.rows], entry.run.varying
+    factor, unit = common_scale(key.metric, means) or (0.0, "")
+    parts = [
+        f"{' '.join(str(row.point.get(axis, '')) for axis in varying)} "
+        + (number_in(key.metric, mean, factor) if factor else format_value(key.metric, mean))
+        for row, mean in zip(key.rows, means, strict=True)
+    ]
+    return f"{', '.join(parts)} {unit}".rstrip()
+
+
+def _delay(entry: HistoryEntry) -> str:
+    if entry.key.delay is None or len(entry.key.rows) > MOST_POINTS:
+        return ""
+    metric, low, high = entry.key.delay
+    name = "" if metric.endswith("_rpm") else f"{title_of(metric)} "
+    return name + (format_range(metric, low, high) if low < high else format_value(metric, low))
+
+
 def _beside(entry: HistoryEntry) -> Span:
     """Return the difference from the baseline with its verdict; of several points, the verdicts."""
     if BASELINE in entry.run.tags:
@@ -123,12 +156,10 @@ def _beside(entry: HistoryEntry) -> Span:
 def answer_text(entry: HistoryEntry) -> tuple[str, str]:
     """Return what came out of a run in a few words, and their role: state, figure, verdict."""
     shown = state(entry.run.status)
-    figure = _figure(entry) if entry.key.rows else shown.text[2:]
+    figure = _answer(entry) if entry.key.rows else entry.run.error or shown.text[2:]
     beside = _beside(entry).text if entry.compared else ""
-    return (
-        f"{shown.text[0]} {figure}  {beside}".rstrip(),
-        "" if shown.role == "good" else shown.role,
-    )
+    parts = [f"{shown.text[0]} {figure}", beside, _delay(entry)]
+    return "  ".join(filter(None, parts)), "" if shown.role == "good" else shown.role
 
 
 def run_lines(entry: HistoryEntry, now: float, said: Sequence[str]) -> list[Line]:
