@@ -99,4 +99,4 @@ def test_topologies_and_other_files_in_toml_are_no_profiles(tmp_path):
         path = tmp_path / f"{name}.toml"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
-    assert [*profiles_in(tmp_path)] == ["begun", "broken", "mine", "mine-too", "deep/one"]
+    assert [*profiles_in(tmp_path)] == ["begun", "broken", "mine-too", "mine", "deep/one"]

@@ -17,6 +17,7 @@ from benchctl.report.comparison.comparison import (
     compare_reports,
     comparison_table,
     explanation,
+    speed,
 )
 from benchctl.report.comparison.differences import differences
 from benchctl.report.comparison.forest import forest
@@ -165,7 +166,8 @@ class CompareScreen(ReportPage):
         count = f"  B is {self._place + 1} of {len(self._runs)}" * (len(self._runs) > 2)
         figures = f"{len(shown)} of {every}" if self._only else f"{every}"
         effect = " by effect" * self._by_effect
-        self.bar.show(tally(shown), [Span(f"{figures} figures{effect}{count}")])
+        seen = f"B is {word}: " if (word := speed(shown)) else ""
+        self.bar.show(f"{seen}{tally(shown)}", [Span(f"{figures} figures{effect}{count}")])
         self._table.empty = NOTHING_SEEN if every else NOTHING_COMMON
         table = comparison_table(shown)
         columns = widths(table.heads, table.rows, table.numeric)

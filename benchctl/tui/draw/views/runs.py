@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from benchctl.analysis.runs.compare import Verdict
 from benchctl.metrics import title_of
-from benchctl.report.comparison.comparison import relative, signed
+from benchctl.report.comparison.comparison import beside_baseline, relative, signed
 from benchctl.report.lines.spans import PLAIN, Line, Span, state
 from benchctl.report.pivot import with_interval
 from benchctl.run.record import BASELINE
@@ -192,7 +192,7 @@ def _key_figure(entry: HistoryEntry) -> Line:
     points = f" at {len(key.rows)} points" if len(key.rows) > 1 else ""
     line = [Span(f"{key.title}{points}", "strong")]
     if entry.compared:
-        line.append(Span(f", against the baseline: {tally(entry.compared)}"))
+        line.append(Span(f", {beside_baseline(entry.compared)}: {tally(entry.compared)}"))
     line.append(Span(f"{';' if entry.compared else ':'} {_figure(entry)}"))
     if not entry.valid:
         line.append(Span(f" {NOT_KEPT_UP}", "bad"))

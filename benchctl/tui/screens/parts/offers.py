@@ -198,7 +198,8 @@ class OffersPage(ReportPage):
 
         try:
             with closing(Reader(self.around.store)) as reader:
-                said: Sequence[str] = read_answer(reader, read_report(reader, reader.run(run_id)))
+                report = read_report(reader, reader.run(run_id))
+                said: Sequence[str] = read_answer(reader, report, brief=True)
         except BenchctlError as error:
             said = [error.message]
         self.app.call_from_thread(self._take_answer, end, said)
