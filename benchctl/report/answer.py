@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from benchctl.analysis.flow.limiting import Limiter
-from benchctl.analysis.runs.compare import Comparison, Verdict, of_tables
+from benchctl.analysis.runs.compare import Comparison, of_tables
 from benchctl.analysis.runs.outcomes import Answer
 from benchctl.analysis.runs.summary import SummaryRow, point_key
 from benchctl.metrics import title_of
@@ -19,6 +19,7 @@ from benchctl.report.comparison.comparison import (
     compare_reports,
     relative,
     signed,
+    verdicts,
     vocabulary_of,
 )
 from benchctl.report.pivot import figure_name, with_interval
@@ -198,9 +199,7 @@ def _changed(report: Report, baseline: Report) -> list[str]:
     name = baseline.run.name
     if not shown:
         return [f"No figure can be compared with the baseline {name}."]
-    counts = Counter(comparison.verdict for comparison in shown)
-    told = ", ".join(f"{counts[verdict]} {verdict}" for verdict in Verdict if counts[verdict])
-    said = f"{_capitalized(beside_baseline(shown))} {name}: {told}"
+    said = f"{_capitalized(beside_baseline(shown))} {name}: {verdicts(shown)}"
     certain = [comparison for comparison in shown if comparison.verdict.is_certain]
     if certain:
         most = max(certain, key=lambda comparison: abs(comparison.effect or 0.0))

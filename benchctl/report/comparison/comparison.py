@@ -5,6 +5,7 @@ The run that others are compared with is A, the others are B, C and so on.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from functools import reduce
 from operator import or_
@@ -232,6 +233,13 @@ def full_verdict(comparison: Comparison, b: str = letter(1)) -> str:
     if said == Verdict.VARYING:
         return f"{said} for figures that vary like these"
     return said
+
+
+def verdicts(compared: Sequence[Comparison]) -> str:
+    """Count the verdicts: ``2 better, 1 no difference seen, 3 only in B``."""
+    counted = Counter(map(verdict_text, compared))
+    words = dict.fromkeys([*map(str, Verdict), NOT_VALID, *sorted(counted)])
+    return ", ".join(f"{counted[word]} {word}" for word in words if counted[word])
 
 
 def speed(compared: Iterable[Comparison]) -> str:

@@ -49,9 +49,7 @@ class RunReader:
             self._bulk = stores.enter_context(closing(Bulk(path)))
             self._single = stores.enter_context(closing(SingleSeries(path)))
             self.view = RunView(
-                self._reader.run(run_id),
-                self._bulk.outlines(run_id),
-                self._bulk.flow_names(run_id),
+                self._reader.run(run_id), self._bulk.outlines(run_id), self._bulk.flow_names(run_id)
             )
             self.board: Board | None = None
             """The hosts of a run whose trials run side by side."""

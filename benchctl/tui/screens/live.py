@@ -104,12 +104,7 @@ class LiveScreen(ReadingPage):
     """
 
     def __init__(
-        self,
-        around: AppContext,
-        run_id: int,
-        *,
-        live: bool | None = None,
-        at_s: float = 0.0,
+        self, around: AppContext, run_id: int, *, live: bool | None = None, at_s: float = 0.0
     ) -> None:
         """Show a run live, or as a replay from ``at_s`` on; None: live if it is running.
 

@@ -176,8 +176,9 @@ def _each(chart: Chart, view: View, width: int, glyphs: Glyphs) -> Iterator[Char
         plot = replace(plot, bounds=bounds)
     for place, own in enumerate(flows):
         first, below = place == 0, chart.below * (place == len(flows) - 1)
+        happened = plot.happened if first else ()
         yield chart._replace(
-            plot=replace(plot, curves=own, happened=plot.happened * first, bare=bare),
+            plot=replace(plot, curves=own, happened=happened, bare=bare),
             title=chart.title * first,
             height=rows + first + below,
             below=below,

@@ -8,29 +8,16 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from benchctl.analysis.runs.compare import Verdict
-from benchctl.metrics import title_of
-from benchctl.report.comparison.comparison import beside_baseline, relative, signed
+from benchctl.report.comparison.comparison import beside_baseline, relative, signed, verdicts
 from benchctl.report.lines.spans import PLAIN, Line, Span, state
-from benchctl.report.pivot import with_interval
+from benchctl.report.past import HistoryEntry, delay_text, figure_text, figures_text
 from benchctl.run.record import BASELINE
 from benchctl.tui.draw.plot.heat import INVALID
 from benchctl.tui.draw.text.columns import Cells, Column
-from benchctl.tui.draw.views.verdicts import (
-    GLYPHS,
-    NOT_KEPT_UP,
-    SEEN,
-    described,
-    tally,
-    verdict_of,
-)
-from benchctl.tui.model.past import HistoryEntry
+from benchctl.tui.draw.views.verdicts import GLYPHS, NOT_KEPT_UP, SEEN, described, verdict_of
 from benchctl.units import (
-    common_scale,
     format_ago,
-    format_range,
     format_time,
-    format_value,
-    number_in,
 )
 from benchctl.visible import width_of
 
@@ -38,8 +25,6 @@ NOTHING = "-"
 WHEN, BEGAN = 1, 2
 """The places of the columns that say how long ago a run began, which changes, and at what time."""
 MOST_TEXT = 24
-# Of so many points the answer has each, of more the range.
-MOST_POINTS = 3
 # Where there is little room: without the year, and with less of the words.
 LESS_TEXT, LESS_TIME = {"profile": 16, "tags": 10}, len("11-21 03:25")
 
@@ -99,37 +84,8 @@ def _tags(entry: HistoryEntry) -> str:
 
 
 def _figure(entry: HistoryEntry) -> str:
-    """Return the key figure with its interval; of several points, the range."""
-    rows, mark = entry.key.rows, "" if entry.valid else f" {INVALID}"
-    if not rows:
-        return NOTHING
-    if len(rows) == 1:
-        return with_interval(rows[0]) + mark
-    means = [row.spread.mean for row in rows]
-    return format_range(entry.key.metric, min(means), max(means)) + mark
-
-
-def _answer(entry: HistoryEntry) -> str:
-    """Return the figure at each of a few points, else as the history has it."""
-    key = entry.key
-    if not 1 < len(key.rows) <= MOST_POINTS:
-        return _figure(entry)
-    means, varying = [row.spread.mean for row in key.rows], entry.run.varying
-    factor, unit = common_scale(key.metric, means) or (0.0, "")
-    parts = [
-        f"{' '.join(str(row.point.get(axis, '')) for axis in varying)} "
-        + (number_in(key.metric, mean, factor) if factor else format_value(key.metric, mean))
-        for row, mean in zip(key.rows, means, strict=True)
-    ]
-    return f"{', '.join(parts)} {unit}".rstrip()
-
-
-def _delay(entry: HistoryEntry) -> str:
-    if entry.key.delay is None or len(entry.key.rows) > MOST_POINTS:
-        return ""
-    metric, low, high = entry.key.delay
-    name = "" if metric.endswith("_rpm") else f"{title_of(metric)} "
-    return name + (format_range(metric, low, high) if low < high else format_value(metric, low))
+    mark = "" if entry.valid or not entry.key.rows else f" {INVALID}"
+    return (figure_text(entry.key) or NOTHING) + mark
 
 
 def _beside(entry: HistoryEntry) -> Span:
@@ -156,9 +112,9 @@ def _beside(entry: HistoryEntry) -> Span:
 def answer_text(entry: HistoryEntry) -> tuple[str, str]:
     """Return what came out of a run in a few words, and their role: state, figure, verdict."""
     shown = state(entry.run.status)
-    figure = _answer(entry) if entry.key.rows else entry.run.error or shown.text[2:]
+    figure = figures_text(entry) or entry.run.error or shown.text[2:]
     beside = _beside(entry).text if entry.compared else ""
-    parts = [f"{shown.text[0]} {figure}", beside, _delay(entry)]
+    parts = [f"{shown.text[0]} {figure}", beside, delay_text(entry.key)]
     return "  ".join(filter(None, parts)), "" if shown.role == "good" else shown.role
 
 
@@ -192,7 +148,7 @@ def _key_figure(entry: HistoryEntry) -> Line:
     points = f" at {len(key.rows)} points" if len(key.rows) > 1 else ""
     line = [Span(f"{key.title}{points}", "strong")]
     if entry.compared:
-        line.append(Span(f", {beside_baseline(entry.compared)}: {tally(entry.compared)}"))
+        line.append(Span(f", {beside_baseline(entry.compared)}: {verdicts(entry.compared)}"))
     line.append(Span(f"{';' if entry.compared else ':'} {_figure(entry)}"))
     if not entry.valid:
         line.append(Span(f" {NOT_KEPT_UP}", "bad"))

@@ -23,7 +23,7 @@ from benchctl.units import format_ago
 from benchctl.visible import width_of
 
 if TYPE_CHECKING:
-    from benchctl.tui.model.past import HistoryEntry
+    from benchctl.report.past import HistoryEntry
     from benchctl.tui.screens.parts.pastrows import PastReader
 
 # More are in the history.

@@ -10,13 +10,13 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing
 from typing import NamedTuple
 
+from benchctl.report.past import HistoryEntry, KeyFigure, found_figure, key_figure, past_of
 from benchctl.report.report import read_report
 from benchctl.run.record import Run
 from benchctl.store.bulk import Bulk
 from benchctl.store.read import Reader, RunStamp
 from benchctl.tui.draw.text.columns import Cells, Column
 from benchctl.tui.draw.views.runs import run_columns, run_row
-from benchctl.tui.model.past import HistoryEntry, KeyFigure, found_figure, key_figure, past_of
 
 # More than a screen has, and as many as are read within a twentieth of a second.
 FIRST = 100

@@ -36,29 +36,17 @@ PLOT_KEYS = [
     Binding("m", "metric", "Metric", tooltip="Pick a metric", id="live.metric"),
     Binding("T", "cross", "Values", tooltip="Crosshair: values at one moment", id="live.cross"),
     # While they move the crosshair, they do not move through time.
-    Binding(
-        "left",
-        "move_cross(-1)",
-        "Move",
-        tooltip="Crosshair back",
-        priority=True,
-        id="live.cross_back",
-    ),
-    Binding(
-        "right",
-        "move_cross(1)",
-        "Move",
-        tooltip="Crosshair on",
-        priority=True,
-        id="live.cross_on",
-    ),
+    Binding("left", "move_cross(-1)", "Move", tooltip="Crosshair back", priority=True,
+            id="live.cross_back"),
+    Binding("right", "move_cross(1)", "Move", tooltip="Crosshair on", priority=True,
+            id="live.cross_on"),
     Binding("P", "packets", PACKETS, show=False, id="live.packets"),
     Binding("D", "shape", "Over time, CDF or histogram", show=False, id="live.shape"),
     Binding("p", "pick", "Flows, to pick lines", show=False, id="live.pick"),
     Binding("g", "log", "Linear or logarithmic", show=False, id="live.log"),
     Binding("M", "smooth", "Means or every value", show=False, id="live.smooth"),
     Binding("B", "glyphs", "Braille, blocks, halves or ASCII", show=False, id="live.glyphs"),
-]
+]  # fmt: skip
 
 
 class PlotPage(SteeringPage):

@@ -19,10 +19,14 @@ from benchctl.analysis.runs.summary import SummaryRow
 from benchctl.analysis.search.found import FOUND_RATE
 from benchctl.analysis.statistics import spread
 from benchctl.metrics import Direction, Fold, title_of
+from benchctl.report.pivot import with_interval
 from benchctl.report.report import Report
 from benchctl.run.record import Run
 from benchctl.store.bulk import FlowRow
+from benchctl.units import common_scale, format_range, format_value, number_in
 
+# Of so many points the answer has each, of more the range.
+MOST_POINTS = 3
 ADDED_UP = (Fold.RATE, Fold.COUNT)
 DELAYS = ("responsiveness_rpm", "rtt_under_load_s", "rtt_s")
 WAYS = (Direction.SEND, Direction.RECEIVE, Direction.ROUND_TRIP)
@@ -149,3 +153,35 @@ def past_of(
             compared = [pair for pair in pairs if pair.a and pair.b]
         found.append(HistoryEntry(run, own, compared))
     return found
+
+
+def figure_text(key: KeyFigure) -> str:
+    """Return a key figure with its interval; of several points, the range; empty if none is."""
+    if len(key.rows) == 1:
+        return with_interval(key.rows[0])
+    means = [row.spread.mean for row in key.rows]
+    return format_range(key.metric, min(means), max(means)) if means else ""
+
+
+def figures_text(entry: HistoryEntry) -> str:
+    """Return the key figure of a run at each of a few points; of others as `figure_text`."""
+    key, varying = entry.key, entry.run.varying
+    if not 1 < len(key.rows) <= MOST_POINTS:
+        return figure_text(key)
+    means = [row.spread.mean for row in key.rows]
+    factor, unit = common_scale(key.metric, means) or (0.0, "")
+    parts = [
+        f"{' '.join(str(row.point.get(axis, '')) for axis in varying)} "
+        + (number_in(key.metric, mean, factor) if factor else format_value(key.metric, mean))
+        for row, mean in zip(key.rows, means, strict=True)
+    ]
+    return f"{', '.join(parts)} {unit}".rstrip()
+
+
+def delay_text(key: KeyFigure) -> str:
+    """Return the delays beside the figures of a few points: ``812 … 1204 RPM``."""
+    if key.delay is None or len(key.rows) > MOST_POINTS:
+        return ""
+    metric, low, high = key.delay
+    name = "" if metric.endswith("_rpm") else f"{title_of(metric)} "
+    return name + (format_range(metric, low, high) if low < high else format_value(metric, low))

@@ -11,6 +11,7 @@ from benchctl.analysis.statistics import spread
 from benchctl.metrics import Vocabulary
 from benchctl.report.comparison.comparison import compare_reports
 from benchctl.report.lines.spans import Span, to_text
+from benchctl.report.past import KeyFigure, found_figure, key_figure, past_of
 from benchctl.report.report import read_report
 from benchctl.run.status import Status
 from benchctl.store.bulk import Bulk, FlowRow
@@ -18,7 +19,6 @@ from benchctl.store.manage import delete_run, set_tags
 from benchctl.store.read import Reader
 from benchctl.tui.draw.text.columns import see
 from benchctl.tui.draw.views.runs import about_run, answer_text, narrowed, run_columns, run_row
-from benchctl.tui.model.past import KeyFigure, found_figure, key_figure, past_of
 from benchctl.tui.screens.parts.pastrows import PastReader
 
 
