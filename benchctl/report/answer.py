@@ -1,7 +1,7 @@
 """What came out of a run, as one paragraph: the same words end a run and open whatever shows it.
 
-First what was measured, the main figure with its interval, what changed against the baseline, and
-what limited the flows. Then the other figures, and what is not valid.
+First what was measured, the main figure with its interval, and what changed against the baseline.
+Then the other figures, what limited the flows, and what is not valid.
 """
 
 from __future__ import annotations
@@ -56,11 +56,13 @@ def answer(report: Report, baseline: Report | None = None, *, brief: bool = Fals
     if not report.trials:
         why = f"The run failed: {report.run.error}." if report.run.error else ""
         return [f"{_capitalized(without_figures(report))}.", *filter(None, [why])]
-    figures = [*_figures(report)]
+    figures, limited = [*_figures(report)], [*_limited(report, brief=brief)]
     said = [_measured(report), *figures[:1]]
     if baseline is not None:
         said += _changed(report, baseline)
-    said += [*_limited(report, brief=brief), *figures[1:], *_not_valid(report)]
+    # A word is read before other figures, reasons after them.
+    said += [*limited, *figures[1:]] if brief else [*figures[1:], *limited]
+    said += _not_valid(report)
     if report.outcomes:
         answers = Counter(outcome.answer for outcome in report.outcomes)
         told = ", ".join(f"{answers[one]} {one}" for one in Answer if answers[one])

@@ -19,12 +19,12 @@ def test_it_says_what_was_measured_and_what_failed_and_what_is_not_valid():
     assert answer(REPORT) == [
         "2 of 4 trials measured, 1 failed, 1 not measured. What failed: bulk: connection refused.",
         "Throughput: 94.1 Mbit/s ±0.31 (1), 100 Mbit/s (2).",
+        "RTT: 20.4 ms ±0.20 (1), 400 ns (2).",
+        "Loss: 1.25 % (1).",
         "Limit of 1 bulk send: bottleneck; its share of the links is 95.0 Mbit/s, and 94.1 Mbit/s"
         " measured.",
         "Limit of 2 bulk send: bottleneck; its share of the links is 95.0 Mbit/s, and 100 Mbit/s"
         " measured.",
-        "RTT: 20.4 ms ±0.20 (1), 400 ns (2).",
-        "Loss: 1.25 % (1).",
         "1 trial is not valid, because the emulator of the lab did not keep up.",
         "Expectations: 1 met, 1 not met, 1 undecided.",
     ]

@@ -9,7 +9,7 @@ from textual import events
 from benchctl.report.lines.spans import Line, Span, fit, shorten
 from benchctl.tui.draw.text.columns import CHOSEN
 from benchctl.tui.draw.views.board import BEFORE, BoardRows
-from benchctl.tui.model.board import Pair
+from benchctl.tui.model.board import HostPair
 from benchctl.tui.widgets.table import Table
 from benchctl.visible import width_of
 
@@ -30,13 +30,13 @@ class BoardTable(Table):
     """Where the cells begin, and how wide each is."""
 
     @property
-    def pair(self) -> Pair:
+    def pair(self) -> HostPair:
         """The pair under the cursor."""
         assert self._board is not None
         hosts = self._board.hosts
         return hosts[self.index], hosts[self.column]
 
-    def show_board(self, board: BoardRows, pair: Pair | None) -> None:
+    def show_board(self, board: BoardRows, pair: HostPair | None) -> None:
         """Show a board; with the cursor on a pair, unless a person has moved it."""
         self._board = board
         if pair is not None and not self.moved:

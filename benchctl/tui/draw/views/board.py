@@ -9,7 +9,7 @@ from benchctl.report.lines.spans import HEATS, Line, Span, state
 from benchctl.run.record import HostConnection
 from benchctl.tui.draw.plot.heat import STEPS
 from benchctl.tui.draw.text.columns import Cells, Column
-from benchctl.tui.model.board import Board, Pair
+from benchctl.tui.model.board import Board, HostPair
 from benchctl.tui.model.runview import OK
 from benchctl.units import number_in, scale_of
 from benchctl.visible import width_of
@@ -60,7 +60,7 @@ class BoardRows:
         doing = self._doing.get(host)
         return Span(f"▶ {doing}", "running") if doing else Span("")
 
-    def cell(self, pair: Pair) -> Span:
+    def cell(self, pair: HostPair) -> Span:
         """Return what is known of a pair; blank if nothing is measured between the two."""
         known = self._states.get(pair)
         if known is None:
@@ -76,7 +76,7 @@ class BoardRows:
     def _number(self, mean: float) -> str:
         return number_in(self._metric, mean, self._factor)
 
-    def title(self, pair: Pair, trials: Sequence[int]) -> Line:
+    def title(self, pair: HostPair, trials: Sequence[int]) -> Line:
         """Return what the cells are, and what is known of the pair under the cursor."""
         known = self._states.get(pair)
         line = [Span(f"{self._named}from ↓ to →", "strong"), Span(f"   {' to '.join(pair)}: ")]
