@@ -43,15 +43,34 @@ def find_profile(name: str) -> Path:
     return _find("profile", name, Path(name), shipped_profiles())
 
 
+def profiles_in(directory: Path) -> dict[str, Path]:
+    """Return the profiles of a directory, and those below its ``profiles``, by their names.
+
+    A file that cannot be read may become one, but other files in TOML are none: topologies have
+    links in place of flows.
+    """
+    files = [*sorted(directory.glob("*.toml")), *sorted((directory / "profiles").rglob("*.toml"))]
+    return {
+        file.relative_to(directory).with_suffix("").as_posix().removeprefix("profiles/"): file
+        for file in files
+        if (found := _tables(file)) is None or not found or {"flows", "extends"} & {*found}
+    }
+
+
 def title_of(path: Path) -> str:
     """Return the title of a profile; empty if it has none of its own, or cannot be read."""
+    title = (_tables(path) or {}).get("title")
+    return title if isinstance(title, str) else ""
+
+
+def _tables(path: Path) -> Mapping[str, object] | None:
+    """Return the keys of a file and their values; None if it cannot be read."""
     import tomllib
 
     try:
-        title = tomllib.loads(path.read_text(encoding="utf-8")).get("title")
+        return tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        return ""
-    return title if isinstance(title, str) else ""
+        return None
 
 
 def find_topology(name: str, path: Path | None = None) -> Path:

@@ -1,7 +1,7 @@
 """What came out of a run, as one paragraph: the same words end a run and open whatever shows it.
 
-First what was measured, then the main figures with their intervals, what limited them, what is not
-valid, and what changed against the baseline.
+First what was measured, the main figure with its interval, and what changed against the baseline.
+Then the other figures, what limited the flows, and what is not valid.
 """
 
 from __future__ import annotations
@@ -10,11 +10,18 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from benchctl.analysis.flow.limiting import Limiter
-from benchctl.analysis.runs.compare import Comparison, Verdict, of_tables
+from benchctl.analysis.runs.compare import Comparison, of_tables
 from benchctl.analysis.runs.outcomes import Answer
 from benchctl.analysis.runs.summary import SummaryRow, point_key
 from benchctl.metrics import title_of
-from benchctl.report.comparison.comparison import compare_reports, relative, signed, vocabulary_of
+from benchctl.report.comparison.comparison import (
+    beside_baseline,
+    compare_reports,
+    relative,
+    signed,
+    verdicts,
+    vocabulary_of,
+)
 from benchctl.report.pivot import figure_name, with_interval
 from benchctl.report.report import Report, read_report, without_figures, yet
 from benchctl.report.text.happenings import tally
@@ -33,7 +40,7 @@ ASKED = (
 )  # fmt: skip
 
 
-def read_answer(reader: Reader, report: Report) -> list[str]:
+def read_answer(reader: Reader, report: Report, *, brief: bool = False) -> list[str]:
     """Return the sentences of `answer`, with the baseline of the run's profile, if it has one.
 
     Raises StoreError.
@@ -41,23 +48,27 @@ def read_answer(reader: Reader, report: Report) -> list[str]:
     run = report.run
     number = reader.baselines().get(run.profile, run.id)
     baseline = read_report(reader, reader.run(number)) if number != run.id else None
-    return answer(report, baseline)
+    return answer(report, baseline, brief=brief)
 
 
-def answer(report: Report, baseline: Report | None = None) -> list[str]:
-    """Return what came out of a run, as sentences."""
+def answer(report: Report, baseline: Report | None = None, *, brief: bool = False) -> list[str]:
+    """Return what came out of a run, as sentences; a ``brief`` one names limits without reasons."""
     if not report.trials:
         why = f"The run failed: {report.run.error}." if report.run.error else ""
         return [f"{_capitalized(without_figures(report))}.", *filter(None, [why])]
-    said = [_measured(report), *_figures(report), *_limited(report), *_not_valid(report)]
+    figures, limited = [*_figures(report)], [*_limited(report, brief=brief)]
+    said = [_measured(report), *figures[:1]]
+    if baseline is not None:
+        said += _changed(report, baseline)
+    # A word is read before other figures, reasons after them.
+    said += [*limited, *figures[1:]] if brief else [*figures[1:], *limited]
+    said += _not_valid(report)
     if report.outcomes:
         answers = Counter(outcome.answer for outcome in report.outcomes)
         told = ", ".join(f"{answers[one]} {one}" for one in Answer if answers[one])
         said.append(f"Expectations: {told}.")
     if happened := tally(report):
         said.append(f"Within the flows: {happened}.")
-    if baseline is not None:
-        said += _changed(report, baseline)
     return said
 
 
@@ -144,14 +155,23 @@ def _values(values: Iterable[object]) -> str:
     return f" ({text})" if text else ""
 
 
-def _limited(report: Report) -> Iterator[str]:
+def _limited(report: Report, *, brief: bool) -> Iterator[str]:
     """Yield what limited the flows: each of a few, or how often which reason."""
     known = [limit for limit in limits(report) if limit.limit.by is not Limiter.UNKNOWN]
     if len(known) <= MOST_VALUES:
+        named: dict[Limiter, list[str]] = {}
+        several = len({limit.flow for limit in known}) > 1
         for limit in known:
             point = [str(limit.point[axis]) for axis in report.run.varying if axis in limit.point]
             where = " ".join([*point, limit.flow, limit.direction])
-            yield f"Limit of {where}: {limit.limit.by}; {reason(limit.limit)}."
+            if brief:
+                words = [*point, limit.flow] if several or not point else point
+                named.setdefault(limit.limit.by, []).append(" ".join(words))
+            else:
+                yield f"Limit of {where}: {limit.limit.by}; {reason(limit.limit)}."
+        if named:
+            each = [f"{by} ({', '.join(dict.fromkeys(own))})" for by, own in named.items()]
+            yield f"Limited by: {', '.join(each)}."
         return
     counts = Counter(limit.limit.by for limit in known)
     told = ", ".join(f"{by} {count}" for by, count in counts.most_common())
@@ -181,9 +201,7 @@ def _changed(report: Report, baseline: Report) -> list[str]:
     name = baseline.run.name
     if not shown:
         return [f"No figure can be compared with the baseline {name}."]
-    counts = Counter(comparison.verdict for comparison in shown)
-    told = ", ".join(f"{counts[verdict]} {verdict}" for verdict in Verdict if counts[verdict])
-    said = f"Against the baseline {name}: {told}"
+    said = f"{_capitalized(beside_baseline(shown))} {name}: {verdicts(shown)}"
     certain = [comparison for comparison in shown if comparison.verdict.is_certain]
     if certain:
         most = max(certain, key=lambda comparison: abs(comparison.effect or 0.0))

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from msgspec import Struct
 
+from benchctl.metrics import Direction
 from benchctl.run.codec import from_json
 from benchctl.run.planned import PlannedFlow
 from benchctl.store.database import connect, damaged, run_gone, store_errors
@@ -107,7 +108,7 @@ class Outline(Struct, frozen=True):
 class FlowRow(Struct, frozen=True):
     """A flow of a trial by its last attempt, with some of its figures by direction and metric.
 
-    ``point`` is JSON, the same text for the same point.
+    ``point`` is JSON, the same text for the same point. With ``has_rate``, its rate was set.
     """
 
     trial_id: int
@@ -116,6 +117,7 @@ class FlowRow(Struct, frozen=True):
     backend: str
     direction: str
     figures: dict[tuple[str, str], float]
+    has_rate: bool = False
 
 
 EndedFlow = tuple[str, float | None, str, int | None, str, str, str, bool]
@@ -125,6 +127,16 @@ Its point (JSON); the common start of the trial, else its end (Unix); why the tr
 it did not; the id of the flow, its name, source and target; whether its figures count. A plain
 tuple, of which there are millions.
 """
+
+
+class PlannedEnds(NamedTuple):
+    """The ends of a planned flow; ``point`` is that of its trial, as JSON."""
+
+    point: str
+    name: str
+    source: str
+    target: str
+    direction: Direction
 
 
 class Happened(NamedTuple):
@@ -218,7 +230,8 @@ class Bulk:
         can_be = "AND (broken IS NULL OR rejected IS NOT NULL)" if knows else ""
         query = (
             "SELECT flow.id AS id, trial_id, point, flow.name, backend, flow.direction AS planned,"
-            f" figure.direction AS way, metric, value, flow.status IN {COUNTED} AS counts"
+            f" figure.direction AS way, metric, value, flow.status IN {COUNTED} AS counts,"
+            " json_type(requested, '$.rate') IN ('integer', 'real') AS has_rate"
             " FROM trial JOIN flow ON trial_id = trial.id"
             f" LEFT JOIN figure ON flow_id = flow.id AND metric IN ({marks}) {can_be}"
             " WHERE run_id = ? AND attempt = (SELECT max(attempt) FROM flow AS other"
@@ -230,19 +243,19 @@ class Bulk:
                 flow = found.setdefault(
                     row["id"],
                     FlowRow(row["trial_id"], row["point"], row["name"], row["backend"],
-                            row["planned"], {}),
+                            row["planned"], {}, bool(row["has_rate"])),
                 )  # fmt: skip
                 if row["counts"] and row["metric"] is not None:
                     flow.figures[row["way"], row["metric"]] = row["value"]
         return list(found.values())
 
-    def planned_ends(self, run_id: int) -> list[tuple[str, str, str, str]]:
-        """Return the point (JSON), name, source and target of each planned flow of a run."""
+    def planned_ends(self, run_id: int) -> list[PlannedEnds]:
+        """Return the ends of each planned flow of a run, in order of execution."""
         query = "SELECT point, flows FROM trial WHERE run_id = ? ORDER BY position"
         with store_errors(self._path):
             rows = self._connection.execute(query, (run_id,)).fetchall()
         return [
-            (row["point"], flow.name, flow.source, flow.to)
+            PlannedEnds(row["point"], flow.name, flow.source, flow.to, flow.direction)
             for row in rows
             for flow in self._json(row["flows"], tuple[PlannedFlow, ...])
         ]

@@ -4,7 +4,7 @@ import pytest
 
 from benchctl.errors import UsageError
 from benchctl.profile.derive import copied_profile, derived_profile, lasting_name
-from benchctl.profile.find import find_topology, shipped_profiles
+from benchctl.profile.find import find_topology, profiles_in, shipped_profiles
 from benchctl.profile.load import load_profile
 
 BASE = """title = "Base"
@@ -87,3 +87,16 @@ def test_a_profile_that_comes_with_benchctl_is_named_wherever_it_is_installed(tm
         assert f'"{file.parent}' not in copied_profile(file)
     own = tmp_path / "own.toml"
     assert lasting_name(own) == str(own.resolve())
+
+
+def test_topologies_and_other_files_in_toml_are_no_profiles(tmp_path):
+    for name, text in {
+        "mine": '[flows.a]\nbackend = "ping"\n', "mine-too": 'extends = "mine.toml"\n',
+        "begun": "", "broken": "[flows", "lab": "[hosts]\na = {}\n[links]\nl = {}\n",
+        "pyproject": "[project]\n", "profiles/labs/far": "[links]\n",
+        "profiles/deep/one": '[flows.a]\nbackend = "ping"\n',
+    }.items():  # fmt: skip
+        path = tmp_path / f"{name}.toml"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    assert [*profiles_in(tmp_path)] == ["begun", "broken", "mine-too", "mine", "deep/one"]

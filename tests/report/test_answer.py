@@ -30,6 +30,10 @@ def test_it_says_what_was_measured_and_what_failed_and_what_is_not_valid():
     ]
 
 
+def test_a_brief_answer_names_limits_without_reasons():
+    assert answer(REPORT, brief=True)[2] == "Limited by: bottleneck (1, 2)."
+
+
 def test_of_many_figures_it_names_the_least_and_the_greatest():
     run = replace(RUN, settings=Settings({"streams": [1, 2, 4, 8]}, "interleaved", ()))
     rows = [row({"streams": n}, "throughput_bps", n * 1e6) for n in (2, 8, 1, 4)]
@@ -71,11 +75,9 @@ def test_phases_of_a_probe_take_the_place_of_its_whole():
 @pytest.mark.parametrize(
     ("means", "changed"),
     [
-        ([94e6, 94.1e6, 94.2e6], "1 no difference seen."),
-        (
-            [80e6, 80.1e6, 80.2e6],
-            "1 worse; most of all throughput of bulk at streams=1, to=paris, -14.9 %.",
-        ),
+        ([94e6, 94.1e6, 94.2e6], "Against {}: 1 no difference seen."),
+        ([80e6, 80.1e6, 80.2e6], "Slower than {}: 1 worse; most of all {}, -14.9 %."),
+        ([99e6, 99.1e6, 99.2e6], "Faster than {}: 1 better; most of all {}, +5.29 %."),
     ],
 )  # fmt: skip
 def test_a_baseline_is_compared_with(means, changed):
@@ -84,12 +86,13 @@ def test_a_baseline_is_compared_with(means, changed):
         return replace(REPORT, outcomes=[], trials=TRIALS[:1], summary=[one])
 
     said = answer(report(means), report([94e6, 94.15e6, 94.2e6]))
-    assert said[-1] == f"Against the baseline {RUN.name}: {changed}"
+    names = f"the baseline {RUN.name}", "throughput of bulk at streams=1, to=paris"
+    assert said[2] == changed.format(*names)
 
 
 def test_of_a_baseline_without_a_figure_in_common_it_says_so():
     other = replace(REPORT, summary=[row({"streams": 9}, "throughput_bps", 1e6)])
-    assert answer(REPORT, other)[-1] == (f"No figure can be compared with the baseline {RUN.name}.")
+    assert answer(REPORT, other)[2] == (f"No figure can be compared with the baseline {RUN.name}.")
 
 
 def test_what_happened_within_flows_is_counted():

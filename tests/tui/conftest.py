@@ -52,8 +52,8 @@ def toy_profiles(tmp_path, monkeypatch):
         path.write_text(PROFILE)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv(FILES_VARIABLE, str(TOY))
-    for module in ("screens.parts.editing", "screens.parts.offers"):
-        monkeypatch.setattr(f"benchctl.tui.{module}.packaged_profiles", lambda: shipped)
+    for module in ("tui.screens.parts.editing", "profile.find"):
+        monkeypatch.setattr(f"benchctl.{module}.packaged_profiles", lambda: shipped)
     finding = HealthFinding("clock", "note", "not synchronised", "timedatectl set-ntp true")
     monkeypatch.setattr("benchctl.tui.screens.parts.drawn.examine", lambda registry: [finding])
     # The backends are looked for once in a process.

@@ -32,7 +32,7 @@ def change_matrix(a: Report, b: Report, comparisons: Sequence[Comparison]) -> Pi
         why = "no axis is a mesh of hosts" if axis is None else "nothing to compare it with"
         raise UsageError(f"run {b.run.name}: {why}", "--kind forest draws other differences")
     metric, flow = found[0].metric, found[0].flow
-    mesh = Mesh(b.trials, axis)
+    mesh = Mesh(b, axis)
     shown = [
         comparison for comparison in found if (comparison.metric, comparison.flow) == (metric, flow)
     ]

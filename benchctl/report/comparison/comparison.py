@@ -5,6 +5,7 @@ The run that others are compared with is A, the others are B, C and so on.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from functools import reduce
 from operator import or_
@@ -23,7 +24,7 @@ from benchctl.analysis.runs.equivalence import is_same_within
 from benchctl.analysis.runs.families import CORRECTIONS
 from benchctl.analysis.runs.summary import SummaryRow
 from benchctl.analysis.search.found import FOUND_RATE
-from benchctl.metrics import OF_TRIALS, Vocabulary
+from benchctl.metrics import OF_TRIALS, Aspect, Vocabulary, of_aspect
 from benchctl.report.pivot import Pivot, figure_name
 from benchctl.report.report import Report, is_repeated
 from benchctl.run.record import Run
@@ -232,6 +233,27 @@ def full_verdict(comparison: Comparison, b: str = letter(1)) -> str:
     if said == Verdict.VARYING:
         return f"{said} for figures that vary like these"
     return said
+
+
+def verdicts(compared: Sequence[Comparison]) -> str:
+    """Count the verdicts: ``2 better, 1 no difference seen, 3 only in B``."""
+    counted = Counter(map(verdict_text, compared))
+    words = dict.fromkeys([*map(str, Verdict), NOT_VALID, *sorted(counted)])
+    return ", ".join(f"{counted[word]} {word}" for word in words if counted[word])
+
+
+def speed(compared: Iterable[Comparison]) -> str:
+    """Return what is seen of B's rates and delays: faster, slower, both, or an empty text."""
+    told = {*of_aspect(Aspect.RATE), *of_aspect(Aspect.DELAY)}
+    seen = {one.verdict for one in compared if one.valid and one.metric in told}
+    words = {Verdict.BETTER: "faster", Verdict.WORSE: "slower"}
+    return " and ".join(word for verdict, word in words.items() if verdict in seen)
+
+
+def beside_baseline(compared: Sequence[Comparison]) -> str:
+    """Return how a run stands to its baseline: ``slower than the baseline``."""
+    seen = speed(compared)
+    return f"{seen} than the baseline" if seen else "against the baseline"
 
 
 def relative(comparison: Comparison) -> str:

@@ -13,6 +13,7 @@ from benchctl.report.figures.figure import Axis, HeatCell, Panel, Picture
 from benchctl.report.figures.means import doubts, repeats_note, rows_of, source_of, values_of
 from benchctl.report.figures.parts import left_out, names_of
 from benchctl.report.figures.request import PictureRequest
+from benchctl.report.report import Report
 from benchctl.units import scale_of
 
 Names = tuple[str, str]
@@ -34,7 +35,7 @@ def heat(request: PictureRequest) -> Picture:
 
 def matrix(request: PictureRequest) -> Picture:
     """Return the matrix of a mesh: data go from the host of a row to that of a column."""
-    mesh = Mesh(request.report.trials, request.x)
+    mesh = Mesh(request.report, request.x)
     rows, names = rows_of(request)[0], (mesh.hosts, mesh.hosts)
     return _map(request, rows, set(), mesh.pair_of, names, FROM_TO)
 
@@ -44,17 +45,19 @@ FROM_TO = ("from", "to")
 
 
 class Mesh:
-    """The pairs of hosts that are the values of an axis; ``hosts`` are in their order."""
+    """The pairs of hosts that are the values of an axis; ``hosts`` are in the profile's order."""
 
-    def __init__(self, trials: Iterable[TrialReport], axis: str) -> None:
+    def __init__(self, report: Report, axis: str) -> None:
         self._axis = axis
         self._pairs = {
             (str(trial.trial.point[axis]), flow.name): (flow.source, flow.to)
-            for trial in trials
+            for trial in report.trials
             if axis in trial.trial.point
             for flow in trial.trial.flows
         }
-        self.hosts = [*dict.fromkeys(host for pair in self._pairs.values() for host in pair)]
+        order = {str(value): place for place, value in enumerate(report.run.values.get(axis, ()))}
+        pairs = sorted(self._pairs.items(), key=lambda item: order.get(item[0][0], 0))
+        self.hosts = [*dict.fromkeys(host for _, pair in pairs for host in pair)]
 
     def pair_of(self, row: SummaryRow | Comparison) -> Names:
         """Return from where to where data go."""

@@ -13,16 +13,15 @@ from benchctl.units import format_duration
 
 
 def host_lines(
-    run: Run, clocks: Mapping[str, ClockReading], doing: Mapping[str, str] | None = None
+    run: Run, clocks: Mapping[str, ClockReading], *, only_lost: bool = False
 ) -> list[Line]:
     """Return a line for each host that SSH reaches, those that are lost first.
 
     While the run is measured with the connection and its clock now, else with its clock as it was
-    in a trial, of which ``clocks`` are. ``doing`` is what each does, if trials run side by side.
+    in a trial, of which ``clocks`` are.
     """
     names = [*run.connections, *(name for name in clocks if name not in run.connections)]
     width = max(map(len, names), default=0)
-    does_width = max(map(len, (doing or {}).values()), default=0)
     found = []
     for name in names:
         known, clock = run.connections.get(name), clocks.get(name)
@@ -34,10 +33,8 @@ def host_lines(
                 why = known.lost.removeprefix(f"host {name}: ")
                 found.append((0, [state, Span(f"{name:<{width}}  lost: {why}", "bad")]))
                 continue
-        if clock is not None:
+        if clock is not None and not only_lost:
             line = [state, Span(f"{name:<{width}}  "), Span(clock_line(clock), "dim")]
-            if doing:
-                line.insert(2, Span(f"{doing.get(name, ''):<{does_width}}  "))
             found.append((1, line))
     return [line for _, line in sorted(found, key=lambda one: one[0])]
 

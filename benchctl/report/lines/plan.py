@@ -349,3 +349,20 @@ def commands(bound: BoundTrial, prepared: Planned) -> list[ShownCommand]:
         )
         if argv
     ]
+
+
+def opening_comment(text: str) -> list[str]:
+    """Return the comment with which a profile begins, without its signs; a paragraph is a line."""
+    lines: list[str] = []
+    for line in text.splitlines():
+        if line.startswith("#:"):  # for editors
+            continue
+        if not line.startswith("#"):
+            break
+        text = line[1:].removeprefix(" ").rstrip()
+        # Lists, commands and drawings keep their lines.
+        if text[:1].isalnum() and lines and lines[-1][:1].isalnum():
+            lines[-1] += f" {text}"
+        else:
+            lines.append(text)
+    return lines

@@ -322,8 +322,10 @@ class HistoryReading:
         if plan not in self._axes:
             ends = self._bulk.planned_ends(run.id)
             self._axes[plan] = {
-                name: pair_axes([(point, pair) for point, flow, *pair in ends if flow == name])
-                for name in {flow for _, flow, *_ in ends}
+                name: pair_axes(
+                    [(one.point, (one.source, one.target)) for one in ends if one.name == name]
+                )
+                for name in {one.name for one in ends}
             }
         return self._axes[plan]
 

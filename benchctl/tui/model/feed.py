@@ -24,6 +24,7 @@ from benchctl.store.bulk import Bulk
 from benchctl.store.follow import Follower, RunEvent, TrialEnded
 from benchctl.store.read import Reader
 from benchctl.store.single import SingleSeries
+from benchctl.tui.model.board import Board
 from benchctl.tui.model.lines import LastSeen, Lines
 from benchctl.tui.model.runview import PLANNED, RunView
 from benchctl.tui.model.spreads import SpreadOf, Spreads
@@ -48,10 +49,12 @@ class RunReader:
             self._bulk = stores.enter_context(closing(Bulk(path)))
             self._single = stores.enter_context(closing(SingleSeries(path)))
             self.view = RunView(
-                self._reader.run(run_id),
-                self._bulk.outlines(run_id),
-                self._bulk.flow_names(run_id),
+                self._reader.run(run_id), self._bulk.outlines(run_id), self._bulk.flow_names(run_id)
             )
+            self.board: Board | None = None
+            """The hosts of a run whose trials run side by side."""
+            if self.view.run.settings.parallel is not None:
+                self.board = Board(self.view, self._bulk.planned_ends(run_id))
             self._stores = stores.pop_all()
         self._timer = timer
         self._follower = Follower(self._reader, run_id, samples=False)

@@ -17,6 +17,8 @@ from benchctl.report.comparison.comparison import (
     compare_reports,
     comparison_table,
     explanation,
+    speed,
+    verdicts,
 )
 from benchctl.report.comparison.differences import differences
 from benchctl.report.comparison.forest import forest
@@ -29,7 +31,7 @@ from benchctl.store.read import Reader
 from benchctl.tui.draw.plot.rows import forest_rows
 from benchctl.tui.draw.plot.spread import HIGH, LOW, MEAN, POINT, draw_spread
 from benchctl.tui.draw.text.columns import Cells, widths
-from benchctl.tui.draw.views.verdicts import NOT_VALID, SEEN, described, tally, verdict_of
+from benchctl.tui.draw.views.verdicts import NOT_VALID, SEEN, described, verdict_of
 from benchctl.tui.meanings import AFTER, BEFORE, ONLY
 from benchctl.tui.screens.base.page import AppContext, ReportPage
 from benchctl.tui.widgets.scrolled import Scrolled
@@ -165,17 +167,18 @@ class CompareScreen(ReportPage):
         count = f"  B is {self._place + 1} of {len(self._runs)}" * (len(self._runs) > 2)
         figures = f"{len(shown)} of {every}" if self._only else f"{every}"
         effect = " by effect" * self._by_effect
-        self.bar.show(tally(shown), [Span(f"{figures} figures{effect}{count}")])
+        seen = f"B is {word}: " if (word := speed(shown)) else ""
+        self.bar.show(f"{seen}{verdicts(shown)}", [Span(f"{figures} figures{effect}{count}")])
         self._table.empty = NOTHING_SEEN if every else NOTHING_COMMON
         table = comparison_table(shown)
         columns = widths(table.heads, table.rows, table.numeric)
-        verdicts = [verdict_of(comparison) for comparison in shown]
+        seen_of = [verdict_of(comparison) for comparison in shown]
         columns[-1] = replace(
-            columns[-1], width=max([0, *(len(verdict.text) for verdict in verdicts)])
+            columns[-1], width=max([0, *(len(verdict.text) for verdict in seen_of)])
         )
 
         def row(index: int) -> Cells:
-            return [*map(Span, table.rows[index][:-1]), verdicts[index]]
+            return [*map(Span, table.rows[index][:-1]), seen_of[index]]
 
         self._table.show(columns, len(shown), row)
         self._show_spread()

@@ -11,6 +11,7 @@ from textual.widget import Widget
 
 from benchctl.errors import BenchctlError
 from benchctl.report.lines.spans import Span
+from benchctl.report.past import HistoryEntry
 from benchctl.run.record import BASELINE
 from benchctl.store.copies.trash import KEPT_DAYS, deleted_runs, trash_run, undelete_run
 from benchctl.store.locks import Liveness
@@ -19,7 +20,6 @@ from benchctl.store.read import Reader
 from benchctl.tui.draw.plot.heat import INVALID
 from benchctl.tui.draw.text.columns import Cells
 from benchctl.tui.draw.views.runs import BEGAN, WHEN, about_run, narrowed
-from benchctl.tui.model.past import HistoryEntry
 from benchctl.tui.screens.base.modals import Ask, Prompt
 from benchctl.tui.screens.base.page import AppContext, ReportPage
 from benchctl.tui.screens.base.pick import PickFrom

@@ -18,7 +18,6 @@ from benchctl.report.progress.goals import has_goals
 from benchctl.tui.draw.plot.charts import SIGNS, UNKNOWN
 from benchctl.tui.draw.plot.choice import Choice, has_many_flows
 from benchctl.tui.draw.views import status
-from benchctl.tui.draw.views.board import doing_at
 from benchctl.tui.draw.views.flowlist import list_flows
 from benchctl.tui.draw.views.goals import goal_notes
 from benchctl.tui.meanings import AFTER, BEFORE, LISTED, VIEW
@@ -71,6 +70,7 @@ class LiveScreen(ReadingPage):
         &.-short Notes { max-height: 2; }
         #side { height: auto; }
         Table, #remarks { display: none; padding: 0 1; height: 8; }
+        &.-list-board #board { display: block; }
         #flows { height: 2; max-height: 9; }
         &.-list-flows #flows, &.-list-trials #trials,
         &.-list-results #results, &.-list-goals #goals, &.-list-remarks #remarks {
@@ -78,6 +78,7 @@ class LiveScreen(ReadingPage):
         }
         &.-tall Tiles { height: 4; }
         &.-wide.-tall, &.-huge.-tall {
+            &.-hosts #board { display: block; }
             #middle {
                 layout: grid;
                 grid-size: 2 2;
@@ -96,19 +97,14 @@ class LiveScreen(ReadingPage):
         }
         &.-huge.-tall #middle { grid-columns: 1fr 92; }
         &.-tiny {
-            #middle, Notes { display: none; }
+            #middle, #board, Notes { display: none; }
             Tiles { margin: 0; }
         }
     }
     """
 
     def __init__(
-        self,
-        around: AppContext,
-        run_id: int,
-        *,
-        live: bool | None = None,
-        at_s: float = 0.0,
+        self, around: AppContext, run_id: int, *, live: bool | None = None, at_s: float = 0.0
     ) -> None:
         """Show a run live, or as a replay from ``at_s`` on; None: live if it is running.
 
@@ -132,18 +128,20 @@ class LiveScreen(ReadingPage):
         self._tiles = Tiles(id="tiles")
         self._charts = ChartView(id="charts")
         self._hosts, self._notes = Notes(), Notes()
-        # The captions of plots are the legend of one or two.
-        self.add_class("-list-flows" if len(feed.view.flows) > 2 else "-list-trials")
+        if feed.board is not None:
+            self.add_class("-list-board", "-hosts")
+        else:  # The captions of plots are the legend of one or two.
+            self.add_class("-list-flows" if len(feed.view.flows) > 2 else "-list-trials")
         if not live:
             self.bar.screen_name = "Replay"
 
     def body(self) -> Sequence[Widget]:
         self._middle = Container(self._charts, *self.lists(), id="middle")
-        return [self._tiles, self._middle, self._hosts, self._notes]
+        return [self._tiles, self._board, self._middle, self._hosts, self._notes]
 
     def on_mount(self) -> None:
         """Focus the list that is shown."""
-        (self._flows if self.has_class("-list-flows") else self._trials).focus()
+        self.query_one(f"#{self._shown_list}").focus()
 
     def shows(self, run_ids: Sequence[int]) -> bool:
         return super().shows(run_ids) and self._playhead.live == self._feed.under_way
@@ -210,7 +208,7 @@ class LiveScreen(ReadingPage):
             notes.insert(0, [Span("! the run goes on: f follows it", "warn")])
         self._notes.show(notes)
         clocks = trial.trial.clocks if trial is not None and trial.trial is not None else {}
-        self._hosts.show(host_lines(view.run, clocks, doing_at(view, time)))
+        self._hosts.show(host_lines(view.run, clocks, only_lost=self._board.display))
         could = (view.can_resume_at(self.around.clock()), view.ended, self._playhead.standing)
         if self._could != could:
             self._could = could
@@ -302,8 +300,16 @@ class LiveScreen(ReadingPage):
             self._choose(position)
 
     def on_table_chosen(self, event: Table.Chosen) -> None:
-        """Show a trial in full."""
-        if event.table is self._trials:
+        """Show a trial in full; on the board, its plots."""
+        board = self._feed.board
+        if event.table is self._board and board is not None:
+            pair, time = self._board.pair, self._playhead.time()
+            position = board.trial_at(pair, time, self._feed.position)
+            if position is None:
+                self.notify("no trial of this pair has begun yet")
+            else:
+                self._choose(position)
+        elif event.table is self._trials:
             from benchctl.tui.screens.windows.detail import TrialWindow
 
             known = self.view.known_at(self._playhead.time())
@@ -314,6 +320,8 @@ class LiveScreen(ReadingPage):
         """Draw the flow under the cursor, where only one is drawn."""
         if event.table is self._flows:
             self._change(self._flows.moved(self._choice))
+        elif event.table is self._board:
+            self._now()
 
     def action_look(self) -> None:
         """Look at the trial under the cursor."""
@@ -340,4 +348,5 @@ class LiveScreen(ReadingPage):
             self.want("live", *self.run_ids)
             return
         self._following, self._zoom = True, self._zoom.following
+        self._board.moved = False
         self._now()

@@ -127,7 +127,7 @@ class SummaryScreen(ReportPage):
         report = read_report(reader, reader.run(self._run.id))
         with closing(Bulk(self.around.store)) as bulk:
             flows = bulk.flow_names(self._run.id)
-        summary, answer = SummaryTable(report, flows), read_answer(reader, report)
+        summary, answer = SummaryTable(report, flows), read_answer(reader, report, brief=True)
         return partial(self._take_report, report, summary, answer)
 
     def _take_report(self, report: Report, summary: SummaryTable, answer: Sequence[str]) -> None:

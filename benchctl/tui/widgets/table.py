@@ -246,11 +246,14 @@ class Table(Scrolling):
             return [self._head(sight), [Span(self.empty, "dim")]]
         if not self._order:
             return [self._head(sight), [Span(NO_ROW, "dim")]]
+        return [self._head(sight), *(self._line(sight, row) for row in self._in_sight(rows))]
+
+    def _in_sight(self, rows: int) -> Sequence[int]:
+        """Scroll to the cursor, and return the rows that are seen then."""
         place, count = self.place, self.count
         self._top = min(self._top, place, max(0, count - rows))
         self._top = max(self._top, place - rows + 1, 0)
-        shown = range(self._top, min(count, self._top + rows))
-        return [self._head(sight), *(self._line(sight, self._order[place]) for place in shown)]
+        return self._order[self._top : self._top + rows]
 
     def _marked(self, column: Column) -> Column:
         """Return a column whose heading says that the rows are sorted by it."""

@@ -251,3 +251,12 @@ def test_a_change_of_the_lab_is_marked_once_and_the_scale_stays_one():
     text = to_text(compose(traces, Choice(), VIEW, 110, 54))
     assert text.count("◆core 20 Mbit/s") == 1
     assert text.count("10 ┤") == text.count(" 0 ┤") == len(FLOWS)
+
+
+def test_a_change_of_the_lab_has_its_sign_where_eight_flows_have_no_room_for_words():
+    traces = traces_of(FLOWS, ("throughput_bps",))
+    traces.changes = [(7.0, "core 20 Mbit/s")]
+    lines = to_text(compose(traces, Choice(), VIEW, 110, 30)).splitlines()
+    marked = [number for number, line in enumerate(lines) if "◆" in line]
+    assert marked == [3]  # the lowest row of the first flow
+    assert "core" not in "".join(lines)

@@ -61,7 +61,17 @@ def test_an_event_out_of_sight_is_not_marked():
     fallen = replace(RISE, happened=[(30.0, "drop")])
     assert "drop" not in text([fallen], view=View(0.0, 60.0, 29.0))
     assert "drop" not in text([fallen], view=View(31.0, 60.0))
-    assert "drop" not in text([fallen], height=5)
+
+
+@pytest.mark.parametrize("height", [3, 4, 5])
+def test_a_plot_without_room_for_words_marks_its_events_at_the_lower_end(height):
+    fallen = replace(RISE, happened=[(20.0, "drop"), (40.0, "recovery")])
+    lines = text([fallen], height=height).splitlines()
+    ticks = [place for place, character in enumerate(lines[-2]) if character == "┬"]
+    marked = [place for place, character in enumerate(lines[-3]) if character == "◆"]
+    assert marked == ticks[1:3]
+    assert sum(line.count("◆") for line in lines) == len(marked)
+    assert "drop" not in "".join(lines)
 
 
 @given(

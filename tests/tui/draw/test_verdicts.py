@@ -9,11 +9,12 @@ from tui.made_runs import whole_run
 
 from benchctl.analysis.runs.compare import Comparison, Verdict, compare
 from benchctl.metrics import Vocabulary
+from benchctl.report.comparison.comparison import verdicts
 from benchctl.report.lines.spans import to_text
 from benchctl.report.report import read_report, report_of
 from benchctl.store.read import Reader
 from benchctl.tui.draw.plot.heat import INVALID, Arrangement, SummaryTable
-from benchctl.tui.draw.views.verdicts import NOT_VALID, WORDS, described, tally, verdict_of
+from benchctl.tui.draw.views.verdicts import NOT_VALID, WORDS, described, verdict_of
 
 
 @pytest.fixture
@@ -54,14 +55,14 @@ def test_a_comparison_with_invalid_figures_has_no_verdict_and_says_why(strained)
 def test_a_tally_counts_invalid_figures_apart_from_the_verdicts(strained):
     compared = compare(strained.summary, strained.summary, Vocabulary())
     invalid = sum(not one.valid for one in compared)
-    counts = re.findall(r"(\d+) ([a-z ]+)", tally(compared))
+    counts = re.findall(r"(\d+) ([a-z ]+)", verdicts(compared))
     assert counts[-1] == (str(invalid), "not valid")
     assert sum(int(count) for count, _ in counts) == len(compared)
 
 
 def test_a_tally_counts_the_verdicts():
     compared = compare(REPORT.summary, REPORT.summary, Vocabulary())
-    assert tally(compared) == ", ".join(
+    assert verdicts(compared) == ", ".join(
         f"{count} {verdict}"
         for verdict in Verdict
         if (count := sum(one.verdict is verdict for one in compared))

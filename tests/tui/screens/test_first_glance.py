@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from tui.conftest import PROFILE
 from tui.driving import Clock, drive, open_live, open_page, open_plan, shown
+from tui.made_flows import made_flows
 from tui.made_runs import BEGIN, MadeRun, three_runs, whole_run
 
 from benchctl.store.manage import set_tags
@@ -55,13 +56,49 @@ def summary():
     return open_page(STORE, "summary", 1)
 
 
-def history():
-    """Two runs of a profile, with eight repeats: the newer one is at half the rate."""
-    whole_run(STORE, repeats=8)
-    whole_run(STORE, repeats=8, factor=0.5, name="slower", seed=8, begin=BEGIN + 3600)
-    set_tags(STORE, 1, ["baseline"])
-    return open_page(STORE, "history")
+def flows_run():
+    return open_live(STORE, made_flows(STORE, ended=False), Clock(BEGIN + 5.0))
 
+
+def flows_ended():
+    return open_page(STORE, "summary", made_flows(STORE, ended=True))
+
+
+def two_runs(factor):
+    """Make two runs of a profile, with eight repeats; the newer one has another rate."""
+    whole_run(STORE, repeats=8)
+    whole_run(STORE, repeats=8, factor=factor, name="newer", seed=8, begin=BEGIN + 3600)
+    set_tags(STORE, 1, ["baseline"])
+
+
+def history_of(factor):
+    def history():
+        two_runs(factor)
+        return open_page(STORE, "history")
+
+    return history
+
+
+def summary_of(factor):
+    def summary():
+        two_runs(factor)
+        return open_page(STORE, "summary", 2)
+
+    return summary
+
+
+def compare_of(factor):
+    def compare():
+        two_runs(factor)
+        return open_page(STORE, "compare", 1, 2)
+
+    return compare
+
+
+# The answer of a summary.
+TOP = (2, 3, 4, 5)
+# The row of the third flow below the plots.
+FLOWS = 23
 
 # question, screen with its stored run, the exact phrase, the lines on which it may stand
 ANSWERS = (
@@ -73,7 +110,16 @@ ANSWERS = (
     ("how far is it", start_beside_a_run, "trial 2 of 8", (3,)),
     ("when is it done", live, "left", (2,)),
     ("when is it done", live, "2:21", (3,)),
-    ("is it slower than the baseline", history, "against the baseline: 4 worse", (22, 23)),
+    ("is it slower", history_of(0.5), "slower than the baseline: 4 worse", (22, 23)),
+    ("is it faster", history_of(2.0), "faster than the baseline: 4 better", (22, 23)),
+    ("is it slower", summary_of(0.5), "Slower than the baseline", TOP),
+    ("is it faster", summary_of(2.0), "Faster than the baseline", TOP),
+    ("is it slower", compare_of(0.5), "B is slower: 4 worse", (1,)),
+    ("is it faster", compare_of(2.0), "B is faster: 4 better", (1,)),
+    ("what limits it", flows_ended, "Limited by: rate asked (voice, video, backup)", TOP),
+    ("where is flow c's figure", flows_run, "c backup 12.3 Mbit/s", (FLOWS,)),
+    ("where is flow c's figure", flows_ended, "throughput, Mbit/s", (4,)),
+    ("where is flow c's figure", flows_ended, "c backup ▇ 12.3", (8,)),
     ("which trial failed", summary, "✗ failed trial 6 (server=paris, streams=4)", (23,)),
     ("why did it fail", summary, "main: the server is busy", (23,)),
     ("how long will it take", plan, "2 min 00 s", (15, 16)),

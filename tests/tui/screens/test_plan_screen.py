@@ -1,18 +1,13 @@
-"""Every key of the plan screen, of lists and texts, and of the small windows."""
+"""The plan of a profile on its screen: shown, saved, started, and refused."""
 
-import re
 import stat
-import subprocess
-import sys
 import threading
 from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
-from textual.events import MouseScrollDown
 from tui.conftest import PROFILE
 from tui.driving import (
-    double_click,
     drive,
     notices,
     open_plan,
@@ -22,26 +17,20 @@ from tui.driving import (
     shown,
     until,
 )
-from tui.made_runs import MadeRun, three_runs
+from tui.made_runs import MadeRun
 from waiting import DEADLINE_S
 
-from benchctl.backends import installed
 from benchctl.errors import MissingError, StoreError
-from benchctl.plugins import FILES_VARIABLE
 from benchctl.store.locks import Liveness
-from benchctl.store.manage import set_tags
 from benchctl.store.read import Reader
 from benchctl.tui.app import BenchApp
-from benchctl.tui.model.offers import OfferKind
-from benchctl.tui.screens.base.modals import Ask, Dialog, Help, Prompt
+from benchctl.tui.screens.base.modals import Ask
 from benchctl.tui.screens.history import HistoryScreen
 from benchctl.tui.screens.live import LiveScreen
 from benchctl.tui.screens.parts.drawn import draw_plan
 from benchctl.tui.screens.plan import PlanScreen
-from benchctl.tui.screens.summary import SummaryScreen
 from benchctl.tui.widgets.scrolled import Scrolled
 from benchctl.tui.widgets.table import Table
-from benchctl.tui.widgets.tabs import Tabs
 
 STORE = Path("runs.sqlite")
 OWN = Path("profiles/two-servers.toml")
@@ -255,295 +244,6 @@ def test_a_run_that_is_measured_now_can_be_attached_to(monkeypatch):
     made.close()
 
 
-def test_a_profile_of_no_list_is_shown_first(tmp_path):
-    other = tmp_path / "elsewhere" / "mine.toml"
-    other.parent.mkdir()
-    other.write_text(PROFILE)
-
-    async def script(pilot):
-        assert pilot.app.page.offer.path == other
-        assert "✓ ready" in shown(pilot)
-        assert f"benchctl plan {other}" == pilot.app.page.command()
-
-    drive(STORE, open_plan(other), script)
-
-
-# --- lists, texts, small windows -----------------------------------------------------------
-
-
-def test_every_key_of_a_list_moves_the_cursor_or_chooses():
-    async def script(pilot):
-        table = pilot.app.focused
-        places = []
-        for key in ("down", "down", "up", "end", "home", "pagedown", "pageup"):
-            await press(pilot, key)
-            places.append(table.index)
-        assert places == [2, 3, 2, 6, 0, 6, 0]
-        await press(pilot, "down", "enter")
-        assert isinstance(pilot.app.focused, Scrolled)
-        assert len(own_ids(Table)) == 9
-
-    drive(STORE, open_plan(OWN), script)
-
-
-def left(pilot):
-    """Return how many lines of a text a screen says are left, its own among them; 1 at the end."""
-    told = re.search(r"↓ (\d+) more lines", shown(pilot))
-    return int(told[1]) if told else 1
-
-
-def test_every_key_of_a_text_scrolls_it():
-    async def script(pilot):
-        text = pilot.app.page.query_one("#text", Scrolled)
-        text.focus()
-        first, tops = left(pilot), []
-        for key in ("down", "up", "pagedown", "pageup", "end", "home"):
-            await press(pilot, key)
-            tops.append(first - left(pilot))
-        page, last = text.size.height - 1, tops[4]
-        assert tops == [1, 0, min(page, last), 0, last, 0]
-        assert last > 0
-        assert len(own_ids(Scrolled)) == 6
-        assert "more lines" in shown(pilot)
-        await press(pilot, "end")
-        assert "more lines" not in shown(pilot)
-
-    drive(STORE, open_plan(OWN), script)
-
-
-def test_a_list_begins_with_a_host_and_finds_examples_by_title_and_by_name():
-    three_runs(STORE)
-
-    async def script(pilot):
-        text = await press(pilot)
-        assert "enter  asks for a host" in text
-        assert [line[1:12].strip() for line in text.splitlines()[2:8]] == [
-            "Measure", "My profiles", "Last runs", "", "", "Examples",
-        ]  # fmt: skip
-        await press(pilot, "slash", *"a1-u", "enter")
-        assert pilot.app.page.offer.name == "portfolio/a1-udp"
-        assert "Examples     A script that plays a tool" in shown(pilot)
-        assert "✓ ready" in shown(pilot)
-
-    drive(STORE, open_plan(), script)
-
-
-def test_a_last_run_is_told_and_opens_its_summary():
-    three_runs(STORE)
-    set_tags(STORE, 1, ["baseline", "lab2"])
-
-    async def script(pilot):
-        await press(pilot, "down", "down", "down")
-        await until(pilot, lambda: "7 of 8 trials measured" in shown(pilot))
-        text = await press(pilot)
-        assert "✗ 5.82 … 399 Mbit/s  ▲3  ?1" in text
-        assert "began   2026-11-21 01:25" in text
-        assert pilot.app.page.command() == "benchctl show 20261121-012512-9bd2"
-        await press(pilot, "r")
-        assert "this is a run" in notices(pilot)
-        await press(pilot, "enter")
-        assert isinstance(pilot.app.screen, SummaryScreen)
-        assert pilot.app.page.run_ids == (2,)
-
-    drive(STORE, open_plan(), script, size=(120, 40))
-
-
-def test_a_run_that_goes_on_is_first_and_opens_live(alive):
-    made = MadeRun(STORE)
-    made.begin(pid=1)
-    made.begin_trial()
-    made.measure(5.0)
-
-    async def script(pilot):
-        assert "Running now  tour         trial 1 of 8" in await press(pilot)
-        assert pilot.app.page.offer.kind is OfferKind.HOST
-        made.end_trial()
-        made.begin_trial()
-        await until(pilot, lambda: "trial 2 of 8" in shown(pilot))
-        assert "status  ▶ running" in await press(pilot, "up")
-        await press(pilot, "enter")
-        assert isinstance(pilot.app.screen, LiveScreen)
-
-    drive(STORE, open_plan(), script)
-    made.close()
-
-
-def test_a_host_is_asked_for_and_planned_as_quick_does(monkeypatch):
-    monkeypatch.delenv(FILES_VARIABLE)
-    installed.cache_clear()
-
-    async def script(pilot):
-        assert "Measure to which host?" in await press(pilot, "enter")
-        await press(pilot, *"no host", "enter")
-        assert "✗ wrong" in shown(pilot)
-        await press(pilot, "enter", "ctrl+u", *"local", "enter")
-        assert "✓ ready" in shown(pilot)
-        assert "Measure      to local" in shown(pilot)
-        assert "r starts  3 trials" in shown(pilot)
-        assert pilot.app.page.command() == "benchctl quick local"
-        await press(pilot, "W", "enter")
-        assert pilot.app.page.offer.path == Path("quick.toml")
-        assert "✓ ready" in shown(pilot)
-        await press(pilot, "home")
-        assert "Run quick" not in shown(pilot)
-        assert not STORE.exists()
-
-    async def starts(pilot):
-        await press(pilot, "r", *"local", "enter")
-        assert isinstance(pilot.app.screen, Ask)
-        assert "Run quick for" in shown(pilot)
-        await press(pilot, "n")
-
-    drive(STORE, open_plan(), script)
-    drive(STORE, open_plan(), starts)
-    assert 'title = "Quick look at local"' in Path("quick.toml").read_text()
-
-
-def test_a_click_shows_another_tab():
-    async def script(pilot):
-        for name in ("About", "Commands", "Plan"):
-            line = next(one for one in shown(pilot).splitlines() if "About" in one)
-            await pilot.click(Tabs, offset=(line.index(name), 0))
-            await settle(pilot)
-            assert f"[{name}]" in shown(pilot)
-
-    drive(STORE, open_plan(OWN), script)
-
-
-def test_a_mouse_moves_the_cursor_chooses_scrolls_and_presses_keys():
-    async def script(pilot):
-        table, text = pilot.app.focused, pilot.app.page.query_one("#text", Scrolled)
-        await press(pilot, "V", "V")  # the commands, the longest text
-        await pilot.click(table, offset=(4, 3))
-        await settle(pilot)
-        assert table.index == 2
-        await double_click(pilot, table, (4, 3))
-        assert pilot.app.focused is text
-        first = left(pilot)
-        pilot.app.post_message(
-            MouseScrollDown(text, *text.region.offset, 0, 0, 0, False, False, False)
-        )
-        await settle(pilot)
-        assert first - left(pilot) == 3
-        bar = shown(pilot).splitlines()[-1]
-        await pilot.click("KeyBar", offset=(bar.index("Filter"), 0))
-        await pilot.pause()
-        assert pilot.app.focused is pilot.app.page.filter_line
-
-    drive(STORE, open_plan(OWN), script)
-
-
-def test_every_key_of_the_small_windows_answers_or_leaves():
-    answers = []
-
-    async def script(pilot):
-        async def answer(window, *keys):
-            pilot.app.push_screen(window, answers.append)
-            await press(pilot, *keys)
-            return answers.pop()
-
-        assert await answer(Ask("Sure?"), "y") is True
-        assert await answer(Ask("Sure?"), "n") is False
-        assert await answer(Ask("Sure?"), "enter") is False
-        assert await answer(Ask("Sure?"), "escape") is None
-        assert await answer(Prompt("Name", "a"), "b", "enter") == "ab"
-        assert await answer(Prompt("Name", "a"), "escape") is None
-        for key in ("q", "question_mark", "escape"):
-            assert await answer(Help({"This screen": [("r", "Run")]}, []), key) is None
-        tried = {"ask.yes", "ask.no", "help.close", "window.close"}
-        assert tried == own_ids(Ask) | own_ids(Help) | own_ids(Dialog)
-
-    drive(STORE, open_plan(OWN), script)
-
-
-def test_the_screen_is_there_before_what_plans_is_imported():
-    code = (
-        "import sys, benchctl.tui.screens.plan; "
-        "print({'pydantic', 'benchctl.engine.prepare.planning'} & set(sys.modules))"
-    )
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert told.stdout == "set()\n"
-
-
-def values_of(pilot):
-    return {row[0]: row[1] for row in pilot.app.page.query_one("#choices", Table).pivot().rows}
-
-
-async def choose(pilot, name, *keys):
-    """Choose a value on the screen, in place of the one that is there."""
-    table = pilot.app.page.query_one("#choices", Table)
-    table.focus()
-    table.go_to([row[0] for row in table.pivot().rows].index(name))
-    await press(pilot, "enter", "ctrl+u", *keys)
-    await press(pilot, "enter")
-    await until(pilot, lambda: pilot.app.page.settled)
-    return await press(pilot)
-
-
-def test_values_of_a_run_are_chosen_on_the_screen_and_planned_at_once():
-    async def script(pilot):
-        assert values_of(pilot)["plan"] == "ok, fail"
-        assert "3: 1 point x 3 repeats" in await choose(pilot, "plan", "o", "right")  # completed
-        assert "2: 1 point x 2 repeats" in await choose(pilot, "repeats", "2")
-        assert "time     10.0 s" in await choose(pilot, "duration", *"5s")
-        assert pilot.app.page.command() == (
-            "benchctl plan profiles/two-servers.toml --set plan=ok --set run.repeats=2"
-            " --set duration=5s"
-        )
-        # The profile's own checks judge it at once, and what was typed stays to be mended.
-        text = await choose(pilot, "repeats", *"none")
-        assert "✗ wrong" in text
-        assert "repeats" in text
-        assert values_of(pilot)["repeats"] == "none"
-        assert "✓ ready" in await choose(pilot, "repeats", "1")
-        await press(pilot, "r")
-        assert isinstance(pilot.app.screen, LiveScreen)
-        await until(pilot, lambda: runs()[0].status == "ok")
-        (run,) = runs()
-        assert (run.trials, run.values) == (1, {"plan": ("ok",)})
-        assert "# --set duration=5s" in run.profile_text
-
-    drive(STORE, open_plan(OWN), script, size=(120, 40))
-
-
-def test_an_empty_value_is_that_of_the_profile_and_every_profile_has_its_own_choices():
-    async def script(pilot):
-        await choose(pilot, "repeats", "7")
-        assert "42" not in values_of(pilot)["repeats"]
-        pilot.app.page.query_one("#offers", Table).focus()
-        await press(pilot, "home", "down", "down")
-        await until(pilot, lambda: pilot.app.page.settled)
-        assert values_of(pilot)["repeats"] == "3"
-        await press(pilot, "up")
-        await until(pilot, lambda: pilot.app.page.settled)
-        assert values_of(pilot)["repeats"] == "7"
-        await choose(pilot, "repeats")
-        assert values_of(pilot)["repeats"] == "3"
-        assert "--set" not in pilot.app.page.command()
-
-    drive(STORE, open_plan(OWN), script, size=(120, 40))
-
-
-def test_a_run_towards_addresses_outside_this_machine_asks_with_servers_traffic_and_time():
-    towards = PROFILE.replace('backend = "toy"', 'backend = "toy"\nto = "paris"')
-    OWN.write_text(towards.replace('["ok", "fail"]', '["ok"]'))
-
-    async def script(pilot):
-        text = await press(pilot, "r")
-        assert "towards addresses outside this machine?" in text
-        assert "servers  paris (192.0.2.10)" in text
-        assert "traffic  6.98 GiB at 1.00 Gbit/s, assumed" in text
-        assert "time     60.0 s" in text
-        await press(pilot, "n")
-        assert not STORE.exists()
-        await choose(pilot, "address of paris", *"127.0.0.1")
-        await press(pilot, "r")
-        assert isinstance(pilot.app.screen, LiveScreen)
-        await until(pilot, lambda: runs()[0].status.has_ended)
-
-    drive(STORE, open_plan(OWN), script, size=(120, 40))
-
-
 def test_the_opening_comment_of_a_profile_is_shown():
     OWN.write_text(
         "#:schema x.json\n# Why this is measured:\n#\n#   nobody knows.\n\n# no\n" + PROFILE
@@ -556,42 +256,3 @@ def test_the_opening_comment_of_a_profile_is_shown():
         assert "schema" not in shown(pilot)
 
     drive(STORE, open_plan(OWN), script, size=(120, 40))
-
-
-def test_a_profile_that_comes_with_benchctl_is_edited_as_a_copy(monkeypatch, tmp_path):
-    editor = tmp_path / "editor"
-    editor.write_text('#!/bin/sh\necho "# mine" >> "$1"\n')
-    editor.chmod(editor.stat().st_mode | stat.S_IXUSR)
-    monkeypatch.setenv("VISUAL", str(editor))
-    monkeypatch.setattr(BenchApp, "suspend", lambda self: nullcontext())
-    shipped = tmp_path / "shipped/streams.toml"
-
-    async def script(pilot):
-        await press(pilot, "e")
-        await until(pilot, lambda: pilot.app.page.settled)
-        assert pilot.app.page.offer.path == Path("streams.toml")
-        assert "written\nstreams.toml" in notices(pilot)
-
-    drive(STORE, open_plan(shipped), script, size=(120, 40))
-    assert shipped.read_text() == PROFILE
-    assert Path("streams.toml").read_text() == f"{PROFILE}# mine\n"
-
-
-def test_what_was_chosen_is_written_as_a_new_profile_that_plans_the_same():
-    async def script(pilot):
-        await choose(pilot, "plan", *"ok")
-        await choose(pilot, "duration", *"5s")
-        before = [line[60:] for line in (await choose(pilot, "repeats", "2")).splitlines()[5:10]]
-        await press(pilot, "W", "ctrl+u", *"short", "enter")
-        await until(pilot, lambda: pilot.app.page.settled)
-        assert "✓ ready" in await press(pilot)
-        assert pilot.app.page.offer.path == Path("short.toml")
-        assert [line[60:] for line in shown(pilot).splitlines()[5:10]] == before
-        assert "--set" not in pilot.app.page.command()
-        await press(pilot, "W", "ctrl+u", *"short", "enter")
-        assert "short.toml: File exists" in notices(pilot)
-
-    drive(STORE, open_plan(OWN), script, size=(120, 40))
-    text = Path("short.toml").read_text()
-    assert 'extends = "profiles/two-servers.toml"' in text
-    assert OWN.read_text() == PROFILE

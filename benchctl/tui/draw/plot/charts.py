@@ -40,7 +40,8 @@ from benchctl.units import format_value
 MOST_TIMES = 4
 # The width of a name, and of a figure with its mark, beside a plot of one flow.
 BESIDE, LEAST_BESIDE = 16, 13
-# A plot of one flow of fewer rows has none for its events, and for what is zoomed out of sight.
+# A plot of one flow of fewer rows has none for the words of its events, and for what is zoomed out
+# of sight.
 EVENTFUL = 6
 # As wide as "94.1 Mbit/s", so that a caption does not move while its figures change.
 VALUE_WIDTH = 11
@@ -175,10 +176,9 @@ def _each(chart: Chart, view: View, width: int, glyphs: Glyphs) -> Iterator[Char
         plot = replace(plot, bounds=bounds)
     for place, own in enumerate(flows):
         first, below = place == 0, chart.below * (place == len(flows) - 1)
-        curves = own if taken else [replace(curve, happened=()) for curve in own]
-        happened = plot.happened if taken and first else ()
+        happened = plot.happened if first else ()
         yield chart._replace(
-            plot=replace(plot, curves=curves, happened=happened, bare=bare),
+            plot=replace(plot, curves=own, happened=happened, bare=bare),
             title=chart.title * first,
             height=rows + first + below,
             below=below,

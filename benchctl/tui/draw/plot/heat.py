@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from benchctl.analysis.runs.summary import SummaryRow
 from benchctl.analysis.search.found import FOUND_RATE
 from benchctl.metrics import title_of
+from benchctl.report.figures.maps import FROM_TO, Mesh, is_mesh
 from benchctl.report.lines.spans import HEATS, Span
 from benchctl.report.report import Report, without_figures
 from benchctl.tui.draw.plot.plot import letter
@@ -85,11 +86,10 @@ class SummaryTable:
 
     def __init__(self, report: Report, flows: Sequence[str] = ()) -> None:
         self._nothing = without_figures(report)
-        self._axis_values = report.run.values
+        self._axis_values = dict(report.run.values)
         searched = report.run.settings.search
         self._searched = searched.axis if searched is not None else None
-        rows = report.summary
-        varying = list(report.run.varying)
+        rows, varying = self._with_ends(report)
         known = [flow.flow.name for trial in report.trials for flow in trial.flows]
         self.flows = list(dict.fromkeys([*flows, *known, *(row.flow for row in rows)]))
         """All flows: the place of one is its letter on every screen."""
@@ -121,29 +121,55 @@ class SummaryTable:
         self.metrics = [*self.usual, *sorted({*self._rows} - {*self.usual})]
         """Every metric that was measured."""
 
+    def _with_ends(self, report: Report) -> tuple[Sequence[SummaryRow], list[str]]:
+        """Return the rows and the axes; those of a mesh have hosts for its axis of pairs."""
+        axes = list(report.run.varying)
+        pairs = next((axis for axis in axes if is_mesh(report.trials, axis)), None)
+        if pairs is None or {*FROM_TO} & {*axes}:
+            return report.summary, axes
+        mesh, place = Mesh(report, pairs), axes.index(pairs)
+        self._axis_values |= dict.fromkeys(FROM_TO, mesh.hosts)
+        axes[place : place + 1] = FROM_TO
+        rows = [
+            replace(row, point={**row.point, **dict(zip(FROM_TO, mesh.pair_of(row), strict=True))})
+            for row in report.summary
+            if row.flow
+        ]
+        return rows, axes
+
     def first_turn(self) -> Arrangement:
-        """Return the first arrangement: flows across if cases go down, else a single axis down."""
+        """Return the first arrangement: flows across if cases go down, else a single axis down.
+
+        Of a mesh, where data go is across.
+        """
+        if FROM_TO[1] in self.axes:
+            return Arrangement(across=self.axes.index(FROM_TO[1]))
         if FLOW in self.axes and len(self.axes) > 1:
             return Arrangement(across=self.axes.index(FLOW))
         return Arrangement(across=1 if len(self.axes) == 1 else 0)
 
     def turned(self, turn: Arrangement, width: int = 10_000) -> Grid:
-        """Return the summary as rows and columns, without intervals if they have no room."""
+        """Return the summary as rows and columns, without what has no room beside the figures."""
         if not self.metrics:
             return Grid(self._nothing, self._nothing, "", (), ())
         metric = self.metrics[turn.metric % len(self.metrics)]
-        grid = self._turned(metric, turn, halves=True)
-        taken = sum(column.width for column in grid.columns) + len(GAP) * (len(grid.columns) - 1)
-        return grid if taken <= width else self._turned(metric, turn, halves=False)
+        for beside in (2, 1, 0):
+            grid = self._turned(metric, turn, beside)
+            taken = sum(column.width for column in grid.columns) + len(GAP) * (
+                len(grid.columns) - 1
+            )
+            if taken <= width:
+                break
+        return grid
 
-    def _turned(self, metric: str, turn: Arrangement, *, halves: bool) -> Grid:
-        """Return one metric, with its intervals or without."""
+    def _turned(self, metric: str, turn: Arrangement, beside: int) -> Grid:
+        """Return one metric: with intervals and expected values (2), these (1), or neither."""
         axes = self.axes
         across = axes[turn.across] if turn.across < len(axes) else None
         down = [axis for axis in axes if axis != across]
         down = down[turn.down :] + down[: turn.down]
         heads = [None] if across is None else self._values(metric, across)
-        look = self._look(metric, halves=halves)
+        look = self._look(metric, beside)
         named, cells = [], []
         for names in product(*(self._values(metric, axis) for axis in down)):
             place = dict(zip(down, names, strict=True))
@@ -159,7 +185,7 @@ class SummaryTable:
         if across is None:
             texts = [title_of(metric)]
         else:
-            axis = f"{across}=" * bool(across)
+            axis = f"{across}=" * (across not in ("", FROM_TO[1]))
             texts = [f"{axis}{self._name(across, head)}" for head in heads]
         right = [False] * len(down) + [True] * len(texts)
         words = [axis or "flow" for axis in down]
@@ -202,22 +228,23 @@ class SummaryTable:
             of_flow += f" ({ways.pop()})" if len(ways) == 1 else ""
         return f"{title_of(metric)}{of_flow}{f', {unit}' * bool(unit)}"
 
-    def _look(self, metric: str, *, halves: bool) -> _Look:
+    def _look(self, metric: str, beside: int) -> _Look:
         """Return how the cells of a metric are drawn: one scale of bars, and one unit.
 
         The scale has 0. So values that differ by a hundredth look alike, and flows can be compared.
         """
         rows = self._rows[metric].values()
         means = [row.spread.mean for row in rows]
-        beside = [row.beside["expected"] for row in rows if "expected" in row.beside]
-        known = common_scale(metric, [*means, *beside])
+        expected = [row.beside["expected"] for row in rows if "expected" in row.beside]
+        known = common_scale(metric, [*means, *expected])
+        halves, theory = beside > 1, bool(beside and expected)
         factor, unit = known or (0.0, "")
         told = ": measured"
         if halves and any(row.spread.half is not None for row in rows):
             told += " ±95 %"
-        told += " / expected" * bool(beside)
+        told += " / expected" * theory
         told = told if told != ": measured" else ""
-        return _Look(min(0.0, *means), max(0.0, *means), factor, unit, halves, told)
+        return _Look(min(0.0, *means), max(0.0, *means), factor, unit, halves, theory, told)
 
     def _cell(self, metric: str, place: Mapping[str, Any], look: _Look) -> GridCell:
         own = self._series[metric]
@@ -230,7 +257,7 @@ class SummaryTable:
         span = look.high - look.low
         step = min(HEATS - 1, int((mean - look.low) / span * HEATS)) if span else 0
         shown, _, after = look.mean(metric, mean, half).partition(" ±")
-        expected = row.beside.get("expected")
+        expected = row.beside.get("expected") if look.theory else None
         return GridCell(
             STEPS[step],
             shown,
@@ -252,6 +279,7 @@ class _Look(NamedTuple):
     factor: float
     unit: str
     halves: bool
+    theory: bool
     told: str
 
     def mean(self, metric: str, mean: float, half: float | None) -> str:

@@ -9,7 +9,7 @@ its right end and in the legend: colour is never the only distinction.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import groupby
+from itertools import chain, groupby
 from operator import itemgetter
 from string import ascii_lowercase
 from typing import NamedTuple
@@ -154,6 +154,8 @@ class Layout(NamedTuple):
     above: bool
     below: bool
     happened: Sequence[list[Beyond]]
+    marks: Sequence[Beyond] = ()
+    """Events that have no row: their signs are at the lower end."""
 
     @property
     def taken(self) -> int:
@@ -167,8 +169,11 @@ def lay_out(plot: Plot, view: View, frame: PlotFrame) -> Layout:
     axis = _axis_of_plot(plot, drawn, frame.rows)
     edges = frame.rows - plot.bare >= LEAST_ROWS - 1 if plot.bare else frame.rows >= LEAST_ROWS
     above, below = (any(_beyond(plot, drawn, axis, frame, end)) and edges for end in (1, -1))
-    happened = [*filter(None, _happened(plot, view, frame))] if frame.rows > LEAST_ROWS else []
+    happened = [*filter(None, _happened(plot, view, frame))]
     layout = Layout(drawn, axis, above, below, happened)
+    spare = frame.rows - plot.bare if plot.bare else frame.rows - LEAST_ROWS
+    if spare < len(happened):
+        layout = layout._replace(happened=[], marks=[*chain.from_iterable(happened)])
     if layout.taken <= frame.rows - axis.cells:
         return layout
     return layout._replace(axis=_axis_of_plot(plot, drawn, frame.rows - layout.taken))
@@ -208,8 +213,10 @@ def draw(
     if frame is None:
         return [[Span(" " * width)] for _ in range(height)]
     layout = lay_out(plot, view, frame)
-    drawn, axis, above, under, happened = layout
+    drawn, axis, above, under, happened, marks = layout
     rows = _rows(plot, drawn, axis, frame)
+    for mark in marks:
+        rows[-1][mark.column] = (mark.role, glyphs.event)
     labels = {tick.cell: tick.text for tick in axis.ticks}
     ends = []
     for end, there, glyph in ((1, above, glyphs.above), (-1, under, glyphs.below)):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from benchctl.report.figures.figure import Box, LineRole, Panel, Picture, PictureLine
 from benchctl.report.lines.spans import HEATS, Span, crop, shorten
@@ -63,12 +63,11 @@ def bar_rows(figure: Picture, panel: Panel, width: int) -> Iterator[Text]:
         yield crop([*line, Span(text)], width)
 
 
-def _intervals(lines: object) -> dict[tuple[int | None, float], float]:
+def _intervals(lines: Iterable[PictureLine]) -> dict[tuple[int | None, float], float]:
     """Return half the interval of each measured value that has one."""
     found = {}
-    assert isinstance(lines, list | tuple)
     for line in lines:
-        if isinstance(line, PictureLine) and line.role is LineRole.MEASURED and line.lows:
+        if line.role is LineRole.MEASURED and line.lows:
             for x, low, high in zip(line.xs, line.lows, line.highs, strict=True):
                 if not math.isnan(low):
                     found[line.number, x] = (high - low) / 2

@@ -27,11 +27,7 @@ def as_markdown(table: Pivot) -> str:
     return "\n".join(table_lines(table)) + "\n"
 
 
-FORMS: Mapping[str, Callable[[Pivot], str]] = {
-    ".csv": as_csv,
-    ".json": as_json,
-    ".md": as_markdown,
-}
+FORMS: Mapping[str, Callable[[Pivot], str]] = {".csv": as_csv, ".json": as_json, ".md": as_markdown}
 """How a file is written, by the end of its name."""
 
 

@@ -8,22 +8,17 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from benchctl.analysis.runs.compare import Verdict
-from benchctl.report.comparison.comparison import relative, signed
+from benchctl.report.comparison.comparison import beside_baseline, relative, signed, verdicts
 from benchctl.report.lines.spans import PLAIN, Line, Span, state
-from benchctl.report.pivot import with_interval
+from benchctl.report.past import HistoryEntry, delay_text, figure_text, figures_text
 from benchctl.run.record import BASELINE
 from benchctl.tui.draw.plot.heat import INVALID
 from benchctl.tui.draw.text.columns import Cells, Column
-from benchctl.tui.draw.views.verdicts import (
-    GLYPHS,
-    NOT_KEPT_UP,
-    SEEN,
-    described,
-    tally,
-    verdict_of,
+from benchctl.tui.draw.views.verdicts import GLYPHS, NOT_KEPT_UP, SEEN, described, verdict_of
+from benchctl.units import (
+    format_ago,
+    format_time,
 )
-from benchctl.tui.model.past import HistoryEntry
-from benchctl.units import format_ago, format_range, format_time
 from benchctl.visible import width_of
 
 NOTHING = "-"
@@ -89,14 +84,8 @@ def _tags(entry: HistoryEntry) -> str:
 
 
 def _figure(entry: HistoryEntry) -> str:
-    """Return the key figure with its interval; of several points, the range."""
-    rows, mark = entry.key.rows, "" if entry.valid else f" {INVALID}"
-    if not rows:
-        return NOTHING
-    if len(rows) == 1:
-        return with_interval(rows[0]) + mark
-    means = [row.spread.mean for row in rows]
-    return format_range(entry.key.metric, min(means), max(means)) + mark
+    mark = "" if entry.valid or not entry.key.rows else f" {INVALID}"
+    return (figure_text(entry.key) or NOTHING) + mark
 
 
 def _beside(entry: HistoryEntry) -> Span:
@@ -123,12 +112,10 @@ def _beside(entry: HistoryEntry) -> Span:
 def answer_text(entry: HistoryEntry) -> tuple[str, str]:
     """Return what came out of a run in a few words, and their role: state, figure, verdict."""
     shown = state(entry.run.status)
-    figure = _figure(entry) if entry.key.rows else shown.text[2:]
+    figure = figures_text(entry) or entry.run.error or shown.text[2:]
     beside = _beside(entry).text if entry.compared else ""
-    return (
-        f"{shown.text[0]} {figure}  {beside}".rstrip(),
-        "" if shown.role == "good" else shown.role,
-    )
+    parts = [f"{shown.text[0]} {figure}", beside, delay_text(entry.key)]
+    return "  ".join(filter(None, parts)), "" if shown.role == "good" else shown.role
 
 
 def run_lines(entry: HistoryEntry, now: float, said: Sequence[str]) -> list[Line]:
@@ -161,7 +148,7 @@ def _key_figure(entry: HistoryEntry) -> Line:
     points = f" at {len(key.rows)} points" if len(key.rows) > 1 else ""
     line = [Span(f"{key.title}{points}", "strong")]
     if entry.compared:
-        line.append(Span(f", against the baseline: {tally(entry.compared)}"))
+        line.append(Span(f", {beside_baseline(entry.compared)}: {verdicts(entry.compared)}"))
     line.append(Span(f"{';' if entry.compared else ':'} {_figure(entry)}"))
     if not entry.valid:
         line.append(Span(f" {NOT_KEPT_UP}", "bad"))

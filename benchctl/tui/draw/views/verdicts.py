@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
-
 from benchctl.analysis.runs.compare import Comparison, Verdict
 from benchctl.analysis.runs.summary import at_point
 from benchctl.metrics import title_of
@@ -74,10 +71,3 @@ def described(comparison: Comparison) -> list[Span]:
         Span(f"95 % interval {interval(comparison)}; "),
         verdict,
     ]
-
-
-def tally(compared: Sequence[Comparison]) -> str:
-    """Count the verdicts: ``2 better, 1 no difference seen, 3 only in B``."""
-    counted = Counter(map(verdict_text, compared))
-    words = dict.fromkeys([*map(str, Verdict), NO_VERDICT, *sorted(counted)])
-    return ", ".join(f"{counted[word]} {word}" for word in words if counted[word])

@@ -32,7 +32,7 @@ class Dialog(ModalScreen[T]):
     """Base of the small windows: a frame in the middle, closed by escape without an answer."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "dismiss(None)", "Close", id="window.close"),
+        Binding("escape", "dismiss(None)", "Close", id="window.close")
     ]
     DEFAULT_CSS = f"""
     Dialog {{
@@ -64,14 +64,12 @@ class Help(Dialog[None]):
     """Every key of a screen, and the meaning of its plots and columns."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("question_mark,f1,q", "dismiss(None)", "Close", show=False, id="help.close"),
+        Binding("question_mark,f1,q", "dismiss(None)", "Close", show=False, id="help.close")
     ]
     DEFAULT_CSS = "Help .task { color: $text-accent; text-style: bold; }"
 
     def __init__(
-        self,
-        keys: Mapping[str, Sequence[tuple[str, str]]],
-        meanings: Sequence[tuple[str, str]],
+        self, keys: Mapping[str, Sequence[tuple[str, str]]], meanings: Sequence[tuple[str, str]]
     ) -> None:
         """``keys`` are those of each task, with what they do."""
         super().__init__()

@@ -17,7 +17,7 @@ from benchctl.engine.prepare.planning import Planned, planned
 from benchctl.engine.prepare.quick_look import look_at
 from benchctl.errors import BenchctlError
 from benchctl.profile.find import shipped_topologies
-from benchctl.report.lines.plan import command_lines, plan_head, start_text
+from benchctl.report.lines.plan import command_lines, opening_comment, plan_head, start_text
 from benchctl.report.lines.spans import Line, Span
 from benchctl.toml.source import parse_toml
 from benchctl.tui.model.choices import Choices, Settable, choices_of
@@ -84,23 +84,6 @@ def _drawn(plan: Callable[[], Planned]) -> Drawn:
     }
     choices = choices_of(prepared.plan, [*shipped_topologies()])
     return Drawn(tabs, prepared, choices, start_text(prepared))
-
-
-def opening_comment(text: str) -> list[str]:
-    """Return the comment with which a profile begins, without its signs; a paragraph is a line."""
-    lines: list[str] = []
-    for line in text.splitlines():
-        if line.startswith("#:"):  # for editors
-            continue
-        if not line.startswith("#"):
-            break
-        text = line[1:].removeprefix(" ").rstrip()
-        # Lists, commands and drawings keep their lines.
-        if text[:1].isalnum() and lines and lines[-1][:1].isalnum():
-            lines[-1] += f" {text}"
-        else:
-            lines.append(text)
-    return lines
 
 
 def _concerns(finding: HealthFinding, prepared: Planned) -> bool:

@@ -15,20 +15,25 @@ from benchctl.report.lines.spans import Line, Span
 from benchctl.report.progress.goals import has_goals
 from benchctl.tui.draw.text.columns import widths
 from benchctl.tui.draw.views import status
+from benchctl.tui.draw.views.board import BoardRows
 from benchctl.tui.draw.views.flowlist import with_letters
 from benchctl.tui.draw.views.goals import goal_columns, goal_row
+from benchctl.tui.model.board import Board
 from benchctl.tui.model.results import Results
 from benchctl.tui.screens.base.page import AppContext
 from benchctl.tui.screens.parts.plots import PlotPage
+from benchctl.tui.widgets.boardtable import BoardTable
 from benchctl.tui.widgets.flowpicker import FlowPicker
 from benchctl.tui.widgets.scrolled import Scrolled
 from benchctl.tui.widgets.table import Table
 
-LISTS = ("flows", "trials", "results", "goals", "remarks")
+LISTS = ("board", "flows", "trials", "results", "goals", "remarks")
 """The ids of the lists. The one that is shown is a class of the screen, as in ``-list-trials``."""
 # The list below plots and trials, where all are shown, has at most this share of the screen: the
 # plots have what it leaves. Below the trials alone it has more.
 MOST_BELOW, MOST_BESIDE = 0.15, 0.4
+# The board of trials side by side, above the plots.
+MOST_BOARD = 0.55
 
 
 class ListsPage(PlotPage):
@@ -40,6 +45,7 @@ class ListsPage(PlotPage):
     def __init__(self, around: AppContext, run_id: int) -> None:
         super().__init__(around, run_id)
         self._flows = FlowPicker(id="flows", empty="no flow has begun yet")
+        self._board = BoardTable(id="board")
         self._trials = Table(id="trials", empty="no trials")
         self._table = Table(id="results", empty="no trial has a result")
         self._goals = Table(id="goals", empty="no trial has ended yet")
@@ -73,13 +79,15 @@ class ListsPage(PlotPage):
 
     def has_list(self, name: str) -> bool:
         """Return whether the run has what a list shows."""
+        if name == "board":
+            return self._feed.board is not None
         return name != "goals" or has_goals(self.view.run)
 
     def action_list(self) -> None:
         """Show the next list."""
         names: Sequence[str] = [name for name in LISTS if self.has_list(name)]
-        if self.has_class("-tall") and not self.has_class("-narrow"):  # the first two are shown
-            names = names[2:]
+        if self.has_class("-tall") and not self.has_class("-narrow"):  # the others are shown
+            names = [name for name in names if name not in LISTS[:3]]
         place = names.index(self._shown_list) if self._shown_list in names else 0
         self._show_list(names[(place + 1) % len(names)])
 
@@ -90,8 +98,21 @@ class ListsPage(PlotPage):
         self.query_one(f"#{name}").focus()
         self.call_after_refresh(self.fit)
 
+    def _show_board(self, board: Board, time: float) -> None:
+        """Show the hosts of trials side by side, as high as they are or as there is room."""
+        drawn = BoardRows(board, time, self.view.run.connections)
+        position = self._feed.position
+        watched = min(board.pairs_of(position), default=None) if position >= 0 else None
+        self._board.show_board(drawn, watched)
+        pair = self._board.pair
+        self._board.tell(drawn.title(pair, board.positions.get(pair, ())))
+        most = int(MOST_BOARD * self.size.height)
+        self._board.styles.height = min(len(board.hosts) + 2, most)
+
     def _show_lists(self, time: float) -> None:
         view = self._feed.view
+        if self._feed.board is not None and self._board.display:
+            self._show_board(self._feed.board, time)
         if self._trials.display:
             self._trials.show(
                 status.trial_columns(view),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from textual import work
 
 from benchctl.errors import BenchctlError, NoStoreError, StoreError
-from benchctl.profile.find import packaged_profiles, title_of
+from benchctl.profile.find import profiles_in, shipped_profiles, title_of
 from benchctl.report.lines.spans import Line, Span
 from benchctl.store.read import Reader
 from benchctl.tui.draw.text.columns import Cells, Column, FreeText
@@ -23,7 +23,7 @@ from benchctl.units import format_ago
 from benchctl.visible import width_of
 
 if TYPE_CHECKING:
-    from benchctl.tui.model.past import HistoryEntry
+    from benchctl.report.past import HistoryEntry
     from benchctl.tui.screens.parts.pastrows import PastReader
 
 # More are in the history.
@@ -35,25 +35,19 @@ FIRST = "quickstart"
 
 def find_profiles(here: Path) -> list[Offer]:
     """Return the profiles in and below ``here``'s profiles, then those that come with benchctl."""
-    found: dict[Path, Offer] = {}
-    ours = packaged_profiles()
-    shipped = sorted(ours.rglob("*.toml"), key=lambda path: _order(path.relative_to(ours)))
-    for root, files in (
-        (ours, shipped),
-        (here, sorted(here.glob("*.toml"))),
-        (here, sorted((here / "profiles").rglob("*.toml"))),
-    ):
-        for path in files:
-            inside = path.relative_to(root)
-            if "labs" not in inside.parts and path.name != "pyproject.toml":
-                name = str(inside.with_suffix("")).removeprefix("profiles/")
-                kind = OfferKind.EXAMPLE if root is ours else OfferKind.OWN
-                found.setdefault(path.resolve(), Offer(kind, name, path=path))
-    return sorted(found.values(), key=lambda offer: offer.kind == OfferKind.EXAMPLE)
+    shipped = sorted(shipped_profiles().items(), key=lambda item: _order(item[0]))
+    ours = [Offer(OfferKind.EXAMPLE, name, path=path) for name, path in shipped]
+    known = {file.resolve() for _, file in shipped}
+    own = [
+        Offer(OfferKind.OWN, name, path=path)
+        for name, path in profiles_in(here).items()
+        if path.resolve() not in known
+    ]
+    return [*own, *ours]
 
 
-def _order(inside: Path) -> tuple[bool, int, Path]:
-    return inside.stem != FIRST, len(inside.parts), inside
+def _order(name: str) -> tuple[bool, int, str]:
+    return name != FIRST, name.count("/"), name
 
 
 def written(path: Path) -> float:
@@ -204,7 +198,8 @@ class OffersPage(ReportPage):
 
         try:
             with closing(Reader(self.around.store)) as reader:
-                said: Sequence[str] = read_answer(reader, read_report(reader, reader.run(run_id)))
+                report = read_report(reader, reader.run(run_id))
+                said: Sequence[str] = read_answer(reader, report, brief=True)
         except BenchctlError as error:
             said = [error.message]
         self.app.call_from_thread(self._take_answer, end, said)

@@ -10,12 +10,13 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing
 from typing import NamedTuple
 
+from benchctl.report.past import HistoryEntry, KeyFigure, found_figure, key_figure, past_of
+from benchctl.report.report import read_report
 from benchctl.run.record import Run
 from benchctl.store.bulk import Bulk
 from benchctl.store.read import Reader, RunStamp
 from benchctl.tui.draw.text.columns import Cells, Column
 from benchctl.tui.draw.views.runs import run_columns, run_row
-from benchctl.tui.model.past import HistoryEntry, KeyFigure, key_figure, past_of
 
 # More than a screen has, and as many as are read within a twentieth of a second.
 FIRST = 100
@@ -87,7 +88,10 @@ class PastReader:
             for trial in (reader.trials(run.id) if run.settings.lab is not None else ())
             if not all(link["kept"] for link in trial.links)
         }
-        key = key_figure(run, bulk.flow_rows(run.id, run.vocabulary.wanted), invalid)
+        if run.settings.search is not None:
+            key = found_figure(read_report(reader, run))
+        else:
+            key = key_figure(run, bulk.flow_rows(run.id, run.vocabulary.wanted), invalid)
         if run.status.has_ended and stamp is not None:
             self._keys[run.id] = stamp, key
         return key

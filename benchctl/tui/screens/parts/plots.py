@@ -21,6 +21,7 @@ from benchctl.tui.model.zoom import View, Zoom, window_for
 from benchctl.tui.screens.base.page import AppContext
 from benchctl.tui.screens.base.pick import PickFrom
 from benchctl.tui.screens.parts.steering import SteeringPage
+from benchctl.tui.widgets.boardtable import BoardTable
 from benchctl.tui.widgets.chartview import ChartView
 from benchctl.tui.widgets.flowpicker import FlowPicker
 
@@ -35,29 +36,17 @@ PLOT_KEYS = [
     Binding("m", "metric", "Metric", tooltip="Pick a metric", id="live.metric"),
     Binding("T", "cross", "Values", tooltip="Crosshair: values at one moment", id="live.cross"),
     # While they move the crosshair, they do not move through time.
-    Binding(
-        "left",
-        "move_cross(-1)",
-        "Move",
-        tooltip="Crosshair back",
-        priority=True,
-        id="live.cross_back",
-    ),
-    Binding(
-        "right",
-        "move_cross(1)",
-        "Move",
-        tooltip="Crosshair on",
-        priority=True,
-        id="live.cross_on",
-    ),
+    Binding("left", "move_cross(-1)", "Move", tooltip="Crosshair back", priority=True,
+            id="live.cross_back"),
+    Binding("right", "move_cross(1)", "Move", tooltip="Crosshair on", priority=True,
+            id="live.cross_on"),
     Binding("P", "packets", PACKETS, show=False, id="live.packets"),
     Binding("D", "shape", "Over time, CDF or histogram", show=False, id="live.shape"),
     Binding("p", "pick", "Flows, to pick lines", show=False, id="live.pick"),
     Binding("g", "log", "Linear or logarithmic", show=False, id="live.log"),
     Binding("M", "smooth", "Means or every value", show=False, id="live.smooth"),
     Binding("B", "glyphs", "Braille, blocks, halves or ASCII", show=False, id="live.glyphs"),
-]
+]  # fmt: skip
 
 
 class PlotPage(SteeringPage):
@@ -145,7 +134,9 @@ class PlotPage(SteeringPage):
             case "move_cross":
                 return self._charts.pinned
             case "seek":
-                return not self._charts.pinned
+                # On the board, they move from pair to pair.
+                on_board = isinstance(self.focused, BoardTable) and parameters in ((-1,), (1,))
+                return not (self._charts.pinned or on_board)
             case _:
                 return super().check_action(action, parameters)
 

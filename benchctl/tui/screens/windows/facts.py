@@ -18,7 +18,7 @@ class FactsWindow(Dialog[None]):
     """Kernel, buffers, interfaces, clock and tools of this machine and of the hosts elsewhere."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter,q", "dismiss(None)", "Close", id="facts.close"),
+        Binding("enter,q", "dismiss(None)", "Close", id="facts.close")
     ]
     DEFAULT_CSS = """
     FactsWindow > Vertical { width: 96%; height: 96%; max-height: 100%; }

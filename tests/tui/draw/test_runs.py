@@ -1,19 +1,24 @@
+import json
 from contextlib import closing
 from unittest.mock import Mock
 
 import pytest
 from tui.made_runs import BEGIN, MadeRun, whole_run
 
+from benchctl.analysis.runs.summary import SummaryRow
+from benchctl.analysis.search.found import FOUND_RATE
+from benchctl.analysis.statistics import spread
 from benchctl.metrics import Vocabulary
 from benchctl.report.comparison.comparison import compare_reports
 from benchctl.report.lines.spans import Span, to_text
+from benchctl.report.past import KeyFigure, found_figure, key_figure, past_of
 from benchctl.report.report import read_report
+from benchctl.run.status import Status
 from benchctl.store.bulk import Bulk, FlowRow
 from benchctl.store.manage import delete_run, set_tags
 from benchctl.store.read import Reader
 from benchctl.tui.draw.text.columns import see
-from benchctl.tui.draw.views.runs import about_run, narrowed, run_columns, run_row
-from benchctl.tui.model.past import key_figure, past_of
+from benchctl.tui.draw.views.runs import about_run, answer_text, narrowed, run_columns, run_row
 from benchctl.tui.screens.parts.pastrows import PastReader
 
 
@@ -229,3 +234,40 @@ def test_only_runs_that_changed_are_read_again(three, monkeypatch):
     rows, _ = read()
     assert [one.run.id for one in rows.past] == [3, 1]
     assert rows.cells[1][5].text == "-"
+
+
+def told(figures, **options):
+    """Return what Plan says of a run: name, point, direction and figures of each flow."""
+    run = Mock(vocabulary=Vocabulary((), {"iperf3": "throughput_bps"}), tags=(), status=Status.OK,
+               profile="quick", varying=["measure"], error="")  # fmt: skip
+    flows = [
+        FlowRow(place, json.dumps({"measure": point}), name, "iperf3", way,
+                {(way, metric): value for metric, value in own.items()}, point == "udp")
+        for place, (point, name, way, own) in enumerate(figures)
+    ]  # fmt: skip
+    (entry,) = past_of([run], {run.id: key_figure(run, flows, ())}, {})
+    return answer_text(entry)[0]
+
+
+def test_a_quick_look_is_told_by_direction_without_the_rate_that_it_set():
+    figures = [
+        ("send", "load", "send", {"throughput_bps": 93e6, "responsiveness_rpm": 812.0}),
+        ("receive", "load", "receive", {"throughput_bps": 412e6, "responsiveness_rpm": 1204.0}),
+        ("udp", "load", "send", {"throughput_bps": 1e6}),
+    ]
+    assert told(figures) == "✓ send 93.0, receive 412 Mbit/s  812 … 1204 RPM"
+
+
+def test_round_trips_are_told_where_responsiveness_is_unknown():
+    figures = [
+        ("a", "bulk", "send", {"throughput_bps": 93e6}),
+        ("a", "ping", "round-trip", {"rtt_s": 0.02}),
+    ]
+    assert told(figures) == "✓ 93.0 Mbit/s  RTT 20.0 ms"
+
+
+def test_a_search_is_told_by_what_it_found():
+    search, row = Mock(axis="rate"), SummaryRow({}, "", "", FOUND_RATE, [29e6], spread([29e6]))
+    report = Mock(summary=[row], run=Mock(settings=Mock(search=search)))
+    assert found_figure(report) == KeyFigure(FOUND_RATE, "rate", [row])
+    assert found_figure(Mock(summary=[], run=report.run)) == KeyFigure()
