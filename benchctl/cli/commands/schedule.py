@@ -259,12 +259,12 @@ def log(
     import msgspec
 
     from benchctl.cli.commands.runs import read_time
-    from benchctl.schedule.book import Book
+    from benchctl.schedule.book import Book, with_added
     from benchctl.schedule.text import entry_line
     from benchctl.visible import visible
 
     earliest = 0.0 if since is None else read_time(since)
-    for entry in _entries(Book(store), name):
+    for entry in with_added(_entries(Book(store), name)):
         if entry.time >= earliest:
             line = msgspec.json.encode(entry).decode() if as_json else visible(entry_line(entry))
             print(line)
