@@ -123,6 +123,22 @@ def test_an_update_is_the_same_as_all_of_it_anew(store, tmp_path):
     assert files(updated) == files(anew)
 
 
+def test_without_a_new_run_pages_still_say_what_came_to_be_known(store, tmp_path):
+    updated, anew = tmp_path / "updated", tmp_path / "anew"
+    written(store, updated)
+    with closing(Reader(store)) as reader:
+        first = reader.run(reader.outlines()[-1].id)
+    set_baseline(store, first)
+    told = [Told(BEGIN, first.name, "nightly, problem: it is odd")]
+    for known in ((), told):
+        written(store, updated, known)
+        written(store, anew, known)
+        assert files(updated) == files(anew)
+    (updated / pair_path(("a", "b"))).unlink()
+    written(store, updated, told)
+    assert files(updated) == files(anew)
+
+
 def test_what_did_not_change_is_left_alone(store, tmp_path):
     first = written(store, tmp_path / "site")
     assert all(first.values())
