@@ -15,6 +15,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections import defaultdict
 from datetime import datetime
@@ -34,8 +35,17 @@ AWAY_NAME = "away"
 # The share of the bound that must be reached, by the most hosts that it is for.
 SHARES = {20: 0.88, 60: 0.80}
 GAP_S = 0.15
-# How much longer it may take if one more host is away from the start.
-AWAY = 1.1
+# How much longer it may take if one more host is away from the start, or one is killed.
+LOST = 1.1
+# Ends the server of SSH of a host and its agents: the processes of its network.
+KILL = """
+own=$(readlink /proc/self/ns/net)
+for process in /proc/[0-9]*; do
+    if [ "${process#/proc/}" != $$ ] && [ "$(readlink $process/ns/net)" = "$own" ]; then
+        kill -9 "${process#/proc/}"
+    fi
+done
+"""
 
 
 def main(counts: tuple[int, ...] = HOSTS) -> None:
@@ -47,7 +57,10 @@ def main(counts: tuple[int, ...] = HOSTS) -> None:
         alone_s = _mesh(count)
         whole_s = _mesh(count, away=True)
         what = f"mesh of {count} hosts and one that is away, time over that without"
-        table.row(what, whole_s / alone_s, AWAY, "")
+        table.row(what, whole_s / alone_s, LOST, "")
+        whole_s = _mesh(count, killed=f"h{count // 2}")
+        what = f"mesh of {count} hosts, one killed in the middle, time over that without"
+        table.row(what, whole_s / alone_s, LOST, "")
 
 
 def _topology(names: list[str]) -> str:
@@ -70,28 +83,38 @@ def _profile(names: list[str]) -> str:
     )
 
 
-def _mesh(count: int, *, away: bool = False) -> float:
-    """Measure a mesh, perhaps with one more host that is away; returns how long it took."""
+def _mesh(count: int, *, away: bool = False, killed: str = "") -> float:
+    """Measure a mesh, perhaps with one more host that is away, or with one that is killed.
+
+    Returns how long it took.
+    """
     names = [f"h{number}" for number in range(count)]
     topology = build_topology(parse_toml(_topology(names), Path("lab.toml")), {})
     with Lab.build(topology) as lab, tempfile.TemporaryDirectory() as folder:
         profile = Path(folder, "mesh.toml")
         profile.write_text(_profile([*names, AWAY_NAME] if away else names))
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        bound_s = count * (count - 1) * LASTS_S / (count // 2)
         began = time.monotonic()
+        argv = [*lab.nodes[killed].prefix, "sh", "-c", KILL] if killed else ["true"]
+        timer = threading.Timer(bound_s / 2, subprocess.run, [argv], {"check": False})
+        timer.start()
         trials = _trials(profile, lab.nodes["desk"].prefix)
+        timer.cancel()
         whole_s = time.monotonic() - began
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
     failed = [one for one in trials if one["status"] != "ok"]
-    assert len(failed) == 2 * count * away, "another trial failed"
-    assert all(AWAY_NAME in one["point"]["pair"] for one in failed), "another trial failed"
+    lost = killed or AWAY_NAME
+    assert all(lost in one["point"]["pair"].split(":") for one in failed), "another trial failed"
+    assert len(failed) == 2 * count if away else bool(failed) == bool(killed), "not as expected"
     measured = [one for one in trials if one["status"] == "ok"]
     spans = [(_time(one["started"]), _time(one["finished"]), one) for one in measured]
     took_s = max(end for _, end, _ in spans) - min(start for start, _, _ in spans)
-    if away:
+    if away or killed:
+        print(f"{lost}: {len(failed)} trials failed, {len(measured)} measured in {took_s:.1f} s,"
+              f" whole {whole_s:.1f} s")  # fmt: skip
         return took_s
     planned_s = statistics.fmean(end - start for start, end, _ in spans)
-    bound_s = len(trials) * LASTS_S / (count // 2)
     least = next((share for most, share in SHARES.items() if count <= most), 0.0)
     print(
         f"{count} hosts: {len(trials)} trials of {LASTS_S:g} s, mean {planned_s:.2f} s from start"
