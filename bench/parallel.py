@@ -37,15 +37,34 @@ SHARES = {20: 0.88, 60: 0.80}
 GAP_S = 0.15
 # How much longer it may take if one more host is away from the start, or one is killed.
 LOST = 1.1
-# Ends the server of SSH of a host and its agents: the processes of its network.
-KILL = """
-own=$(readlink /proc/self/ns/net)
-for process in /proc/[0-9]*; do
-    if [ "${process#/proc/}" != $$ ] && [ "$(readlink $process/ns/net)" = "$own" ]; then
-        kill -9 "${process#/proc/}"
-    fi
-done
+LINKS = """
+[hosts]
+a = {}
+b = {}
+c = {}
+d = {}
+[routers]
+middle = {}
+[links]
+a = { between = ["a", "middle"], rate = "20Mbit", delay = "5ms", queue = 100 }
+b = { between = ["b", "middle"], rate = "20Mbit", delay = "10ms", queue = 100 }
+c = { between = ["c", "middle"], rate = "10Mbit", delay = "5ms", queue = 100 }
+d = { between = ["d", "middle"], rate = "20Mbit", delay = "2ms", queue = 100 }
 """
+MESH = """
+[lab]
+topology = "links.toml"
+[flows.main]
+backend = "simpleperf"
+duration = "2s"
+[axes]
+pair = { mesh = ["a", "b", "c", "d"] }
+[run]
+repeats = 3
+seed = 1
+"""
+# What a host does whose power is cut: nothing more comes from it.
+CUT = ("ip", "link", "set", "group", "default", "down")
 
 
 def main(counts: tuple[int, ...] = HOSTS) -> None:
@@ -61,6 +80,35 @@ def main(counts: tuple[int, ...] = HOSTS) -> None:
         whole_s = _mesh(count, killed=f"h{count // 2}")
         what = f"mesh of {count} hosts, one killed in the middle, time over that without"
         table.row(what, whole_s / alone_s, LOST, "")
+    _alike()
+
+
+def _alike() -> None:
+    """Compare a mesh whose links are the limit, measured side by side, with one after another."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "links.toml").write_text(LINKS)
+        Path(folder, "mesh.toml").write_text(MESH)
+
+        def said(*words: str) -> str:
+            argv = [sys.executable, "-m", "benchctl", *words]
+            env = {**os.environ, "BENCHCTL_STORE": str(Path(folder, "runs.sqlite"))}
+            return subprocess.run(
+                argv, cwd=folder, env=env, stdout=subprocess.PIPE, text=True, check=True
+            ).stdout
+
+        for parallel in ("1", "hosts"):
+            said("run", "mesh.toml", "-q", "--set", f"run.parallel={parallel}", "--tag", parallel)
+        rows = [json.loads(line) for line in said("compare", "1", "hosts", "--json").splitlines()]
+    rows = [row for row in rows if row["mean_a"]]
+    rates = [row for row in rows if row["metric"] == "throughput_bps"]
+    certain = [row for row in rows if row["verdict"] in ("better", "worse", "different")]
+    for row in certain:
+        print(row["verdict"], row["point"], row["metric"], row["direction"], row["mean_a"],
+              row["mean_b"], row["p_adjusted"])  # fmt: skip
+    table.row(f"links are the limit: verdicts of {len(rows)} figures", len(certain), 0, "")
+    ratio = statistics.median(row["mean_b"] / row["mean_a"] for row in rates)
+    table.row("side by side over one after another, rates, median", ratio, 0.99, "", at_least=True)
+    table.row("the same", ratio, 1.01, "")
 
 
 def _topology(names: list[str]) -> str:
@@ -96,7 +144,7 @@ def _mesh(count: int, *, away: bool = False, killed: str = "") -> float:
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         bound_s = count * (count - 1) * LASTS_S / (count // 2)
         began = time.monotonic()
-        argv = [*lab.nodes[killed].prefix, "sh", "-c", KILL] if killed else ["true"]
+        argv = [*lab.nodes[killed].prefix, *CUT] if killed else ["true"]
         timer = threading.Timer(bound_s / 2, subprocess.run, [argv], {"check": False})
         timer.start()
         trials = _trials(profile, lab.nodes["desk"].prefix)
@@ -153,7 +201,7 @@ def _trials(profile: Path, over: tuple[str, ...]) -> list[dict[str, Any]]:
         argv, env=env, capture_output=True, text=True, check=False, start_new_session=True
     )
     if done.returncode not in (0, 1):
-        raise SystemExit(done.stderr)
+        raise SystemExit(f"benchctl run ended with {done.returncode}: {done.stderr}")
     events = map(json.loads, done.stdout.splitlines())
     return [event for event in events if event["event"] == "trial_ended"]
 
