@@ -20,7 +20,7 @@ STAGE = ROOT / "build" / "deb"
 BIN = Path(sys.executable).parent
 PYTHON = Path("/usr/bin/python3")
 HOME = Path("opt/benchctl")
-EXTRAS = "owamp,plot,report"
+EXTRAS = "archive,owamp,plot,report"
 PROGRAMS = ("benchctl", "simpleperf", "simpleowamp")
 COMPLETIONS = {
     "bash": "usr/share/bash-completion/completions/benchctl",

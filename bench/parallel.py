@@ -15,6 +15,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections import defaultdict
 from datetime import datetime
@@ -33,9 +34,51 @@ LASTS_S = 2.0
 AWAY_NAME = "away"
 # The share of the bound that must be reached, by the most hosts that it is for.
 SHARES = {20: 0.88, 60: 0.80}
+# A mesh of more hosts measures only so many trials of each: all would take many minutes.
+MOST_OF_EACH = 20
+CORE, MEMORY_MB = 0.25, 150
 GAP_S = 0.15
-# How much longer it may take if one more host is away from the start.
-AWAY = 1.1
+# How much longer it may take if one more host is away from the start, or one is killed.
+LOST = 1.1
+LINKS = """
+[hosts]
+a = {}
+b = {}
+c = {}
+d = {}
+[routers]
+middle = {}
+[links]
+a = { between = ["a", "middle"], rate = "20Mbit", delay = "5ms", queue = 100 }
+b = { between = ["b", "middle"], rate = "20Mbit", delay = "10ms", queue = 100 }
+c = { between = ["c", "middle"], rate = "10Mbit", delay = "5ms", queue = 100 }
+d = { between = ["d", "middle"], rate = "20Mbit", delay = "2ms", queue = 100 }
+"""
+MESH = """
+[lab]
+topology = "links.toml"
+[flows.main]
+backend = "simpleperf"
+duration = "2s"
+[axes]
+pair = { mesh = ["a", "b", "c", "d"] }
+[run]
+repeats = 3
+seed = 1
+"""
+# Kills what SSH has started on a host, and takes it off the network. Its server is the lab's, and
+# stays: its parent is the lab's init.
+KILL = """
+own=$(readlink /proc/self/ns/net)
+for process in /proc/[0-9]*; do
+    number=${process#/proc/}
+    [ "$number" != $$ ] && [ "$(readlink $process/ns/net)" = "$own" ] || continue
+    set -- $(cat $process/stat)
+    [ "$4" = 1 ] || kill -9 "$number"
+done
+sleep 0.1
+ip link set group default down
+"""
 
 
 def main(counts: tuple[int, ...] = HOSTS) -> None:
@@ -47,7 +90,39 @@ def main(counts: tuple[int, ...] = HOSTS) -> None:
         alone_s = _mesh(count)
         whole_s = _mesh(count, away=True)
         what = f"mesh of {count} hosts and one that is away, time over that without"
-        table.row(what, whole_s / alone_s, AWAY, "")
+        table.row(what, whole_s / alone_s, LOST, "")
+        whole_s = _mesh(count, killed=f"h{count // 2}")
+        what = f"mesh of {count} hosts, one killed in the middle, time over that without"
+        table.row(what, whole_s / alone_s, LOST, "")
+    _alike()
+
+
+def _alike() -> None:
+    """Compare a mesh whose links are the limit, measured side by side, with one after another."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "links.toml").write_text(LINKS)
+        Path(folder, "mesh.toml").write_text(MESH)
+
+        def said(*words: str) -> str:
+            argv = [sys.executable, "-m", "benchctl", *words]
+            env = {**os.environ, "BENCHCTL_STORE": str(Path(folder, "runs.sqlite"))}
+            return subprocess.run(
+                argv, cwd=folder, env=env, stdout=subprocess.PIPE, text=True, check=True
+            ).stdout
+
+        for parallel in ("1", "hosts"):
+            said("run", "mesh.toml", "-q", "--set", f"run.parallel={parallel}", "--tag", parallel)
+        rows = [json.loads(line) for line in said("compare", "1", "hosts", "--json").splitlines()]
+    rows = [row for row in rows if row["mean_a"]]
+    rates = [row for row in rows if row["metric"] == "throughput_bps"]
+    certain = [row for row in rows if row["verdict"] in ("better", "worse", "different")]
+    for row in certain:
+        print(row["verdict"], row["point"], row["metric"], row["direction"], row["mean_a"],
+              row["mean_b"], row["p_adjusted"])  # fmt: skip
+    table.row(f"links are the limit: verdicts of {len(rows)} figures", len(certain), 0, "")
+    ratio = statistics.median(row["mean_b"] / row["mean_a"] for row in rates)
+    table.row("side by side over one after another, rates, median", ratio, 0.99, "", at_least=True)
+    table.row("the same", ratio, 1.01, "")
 
 
 def _topology(names: list[str]) -> str:
@@ -70,28 +145,56 @@ def _profile(names: list[str]) -> str:
     )
 
 
-def _mesh(count: int, *, away: bool = False) -> float:
-    """Measure a mesh, perhaps with one more host that is away; returns how long it took."""
+def _pairs(names: list[str]) -> list[str]:
+    """Return all pairs of a mesh, of many hosts only some: as many of each."""
+    rounds = len(names) - 1
+    if rounds <= MOST_OF_EACH:
+        return [f"{a}:{b}" for a in names for b in names if a != b]
+    found = []
+    for step in range(MOST_OF_EACH):  # all meet another once in a round, as in a tournament
+        turned = [names[(place + step) % rounds] for place in range(rounds)]
+        ends = zip(turned[1 : len(names) // 2], reversed(turned), strict=False)
+        found += [f"{a}:{b}" for a, b in [(names[-1], turned[0]), *ends]]
+    return found
+
+
+def _mesh(count: int, *, away: bool = False, killed: str = "") -> float:
+    """Measure a mesh, perhaps with one more host that is away, or with one that is killed.
+
+    Returns how long it took.
+    """
     names = [f"h{number}" for number in range(count)]
     topology = build_topology(parse_toml(_topology(names), Path("lab.toml")), {})
     with Lab.build(topology) as lab, tempfile.TemporaryDirectory() as folder:
         profile = Path(folder, "mesh.toml")
         profile.write_text(_profile([*names, AWAY_NAME] if away else names))
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        pairs = _pairs(names)
+        bound_s = len(pairs) * LASTS_S / (count // 2)
         began = time.monotonic()
-        trials = _trials(profile, lab.nodes["desk"].prefix)
+        argv = [*lab.nodes[killed].prefix, "sh", "-c", KILL] if killed else ["true"]
+        timer = threading.Timer(bound_s / 2, subprocess.run, [argv], {"check": False})
+        timer.start()
+        if away:
+            pairs += [
+                pair for name in names for pair in (f"{name}:{AWAY_NAME}", f"{AWAY_NAME}:{name}")
+            ]
+        trials = _trials(profile, lab.nodes["desk"].prefix, pairs)
+        timer.cancel()
         whole_s = time.monotonic() - began
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
     failed = [one for one in trials if one["status"] != "ok"]
-    assert len(failed) == 2 * count * away, "another trial failed"
-    assert all(AWAY_NAME in one["point"]["pair"] for one in failed), "another trial failed"
+    lost = killed or AWAY_NAME
+    assert all(lost in one["point"]["pair"].split(":") for one in failed), "another trial failed"
+    assert len(failed) == 2 * count if away else bool(failed) == bool(killed), "not as expected"
     measured = [one for one in trials if one["status"] == "ok"]
     spans = [(_time(one["started"]), _time(one["finished"]), one) for one in measured]
     took_s = max(end for _, end, _ in spans) - min(start for start, _, _ in spans)
-    if away:
+    if away or killed:
+        print(f"{lost}: {len(failed)} trials failed, {len(measured)} measured in {took_s:.1f} s,"
+              f" whole {whole_s:.1f} s")  # fmt: skip
         return took_s
     planned_s = statistics.fmean(end - start for start, end, _ in spans)
-    bound_s = len(trials) * LASTS_S / (count // 2)
     least = next((share for most, share in SHARES.items() if count <= most), 0.0)
     print(
         f"{count} hosts: {len(trials)} trials of {LASTS_S:g} s, mean {planned_s:.2f} s from start"
@@ -100,7 +203,9 @@ def _mesh(count: int, *, away: bool = False) -> float:
     table.row(f"mesh of {count} hosts, time over the bound", took_s / bound_s, 1 / least, "")
     table.row(f"mesh of {count} hosts, between trials at a host", _gap_s(spans), GAP_S, "s")
     cpu_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    print(f"processor time of the run and its ssh: {cpu_s / whole_s:.0%} of a core")
+    what = f"mesh of {count} hosts, the run and its ssh"
+    table.row(what, cpu_s / whole_s, CORE, "of a core")
+    table.row(f"{what}, the largest process", after.ru_maxrss / 1024, MEMORY_MB, "MB")
     return took_s
 
 
@@ -122,15 +227,16 @@ def _time(text: str) -> float:
     return datetime.fromisoformat(text).timestamp()
 
 
-def _trials(profile: Path, over: tuple[str, ...]) -> list[dict[str, Any]]:
-    """Run a profile on the desk of a lab; returns its trials."""
-    argv = [*over, sys.executable, "-m", "benchctl", "run", str(profile), "-q", "--events"]
+def _trials(profile: Path, over: tuple[str, ...], pairs: list[str]) -> list[dict[str, Any]]:
+    """Run some pairs of a profile on the desk of a lab; returns its trials."""
+    argv = [*over, sys.executable, "-m", "benchctl", "run", str(profile), "-q", "--events",
+            "--only", f"pair={','.join(pairs)}"]  # fmt: skip
     env = {**os.environ, "BENCHCTL_STORE": str(profile.with_suffix(".sqlite"))}
     done = subprocess.run(
         argv, env=env, capture_output=True, text=True, check=False, start_new_session=True
     )
     if done.returncode not in (0, 1):
-        raise SystemExit(done.stderr)
+        raise SystemExit(f"benchctl run ended with {done.returncode}: {done.stderr}")
     events = map(json.loads, done.stdout.splitlines())
     return [event for event in events if event["event"] == "trial_ended"]
 

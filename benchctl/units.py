@@ -167,11 +167,13 @@ def display_in(text: str) -> None:
     _shown.update(parse_display(text))
 
 
+@cache
 def _suffix(name: str) -> str:
     """Return the unit that a name ends with, as in ``rtt_s``; empty for a count."""
     return next((suffix for suffix in _QUANTITIES if name.endswith(suffix)), "")
 
 
+@cache
 def _kind(name: str) -> str:
     """Return the suffix of names with the unit of this one: a count of bytes is a size, too."""
     return "_bytes" if name.startswith("bytes_") else _suffix(name)

@@ -10,9 +10,9 @@ generalized least squares after whitening (Prais and Winsten, 1954; Lund et al.,
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Iterator, Sequence
-from itertools import accumulate, pairwise
-from operator import mul
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate, islice, pairwise
+from operator import mul, sub
 from statistics import fmean, median
 
 from msgspec import Struct
@@ -62,8 +62,9 @@ def find_steps(values: Sequence[float], false_alarms: float = FALSE_ALARMS) -> l
     # taken for steps at first.
     found = dict.fromkeys(_jumps(values), 1.0)
     for _ in range(MOST_ROUNDS):
-        phi = _phi_of_differences(values, found)
-        noise = _noise(values, found, phi)
+        square = _square(values, 1, found)
+        phi = _phi_of_differences(values, found, square)
+        noise = _noise(square, phi)
         if not noise.innovation:  # nothing varies but by these steps
             break
         known, found = found.keys(), dict(_segment(values, 0, len(values), noise, false_alarms))
@@ -72,7 +73,8 @@ def find_steps(values: Sequence[float], false_alarms: float = FALSE_ALARMS) -> l
     # Steps that are none leave noise with a larger phi than was thought, and go when it is known.
     while found and noise.innovation and (estimate := _phi_around(values, sorted(found))) > phi:
         phi = estimate
-        found = dict(_segment(values, 0, len(values), _noise(values, found, phi), false_alarms))
+        noise = _noise(_square(values, 1, found), phi)
+        found = dict(_segment(values, 0, len(values), noise, false_alarms))
     places = [0, *sorted(found), len(values)]
     levels = [median(values[begin:end]) for begin, end in pairwise(places)]
     return [
@@ -87,7 +89,7 @@ def _jumps(values: Sequence[float]) -> Iterator[int]:
     By the median of all differences, which a few jumps do not change; of noise, it is 0.67 standard
     deviations. A jump that is undone before a level would be one is an outlier: of the noise.
     """
-    sizes = [abs(later - earlier) for earlier, later in pairwise(values)]
+    sizes = [*map(abs, map(sub, values[1:], values))]
     least = JUMP / 0.6745 * median(sizes)
     jumps = [0, *(at for at, size in enumerate(sizes, 1) if size > least), len(values)]
     for before, at, after in zip(jumps, jumps[1:], jumps[2:], strict=False):
@@ -95,28 +97,25 @@ def _jumps(values: Sequence[float]) -> Iterator[int]:
             yield at
 
 
-def _phi_of_differences(values: Sequence[float], steps: Container[int]) -> float:
-    """Return phi without regard to levels.
+def _phi_of_differences(values: Sequence[float], steps: Iterable[int], square: float) -> float:
+    """Return phi without regard to levels; ``square`` is that of the differences.
 
     The variance of differences over two samples is 1 + phi times that over one.
     """
-    one, two = (_square(values, lag, steps) for lag in (1, 2))
-    return _cautious(two / one - 1 if one else 0.0, len(values))
+    return _cautious(_square(values, 2, steps) / square - 1 if square else 0.0, len(values))
 
 
-def _noise(values: Sequence[float], steps: Container[int], phi: float) -> Noise:
+def _noise(square: float, phi: float) -> Noise:
     """Return the noise with some phi: differences have 2 / (1 + phi) times its variance."""
-    return Noise(phi, math.sqrt(_square(values, 1, steps) * (1 + phi) / 2))
+    return Noise(phi, math.sqrt(square * (1 + phi) / 2))
 
 
-def _square(values: Sequence[float], lag: int, steps: Container[int]) -> float:
+def _square(values: Sequence[float], lag: int, steps: Iterable[int]) -> float:
     """Return the mean square of the differences over a lag that cross no step."""
-    squares = [
-        (values[at] - values[at - lag]) ** 2
-        for at in range(lag, len(values))
-        if at not in steps and (lag == 1 or at - 1 not in steps)
-    ]
-    return fmean(squares) if squares else 0.0
+    across = {step + after for step in steps for after in range(lag)}
+    differences = enumerate(map(sub, islice(values, lag, None), values), lag)
+    squares = [size * size for at, size in differences if at not in across]
+    return math.fsum(squares) / len(squares) if squares else 0.0
 
 
 def _phi_around(values: Sequence[float], steps: Sequence[int]) -> float:
@@ -162,12 +161,12 @@ def _best(values: Sequence[float], noise: Noise) -> tuple[int, float]:
     after = [*accumulate(reversed(new), initial=0.0)][::-1]  # of the samples from each on
     level = first * first * values[0] + rest * after[0]
     level_square = first * first + (n - 1) * rest * rest
-    best = (0, 0.0)
+    place, largest = 0, 0.0
     for at in range(LEAST_LEVEL, n - LEAST_LEVEL + 1):
         tail = (n - 1 - at) * rest * rest
-        shared = (rest + tail) / level_square
-        size = new[at - 1] + rest * after[at] - shared * level
-        error = noise.innovation * math.sqrt(1 + tail - shared * (rest + tail))
-        if abs(size) / error > best[1]:
-            best = at, abs(size) / error
-    return best
+        both = rest + tail
+        size = new[at - 1] + rest * after[at] - both / level_square * level
+        square = size * size / (1 + tail - both * both / level_square)
+        if square > largest:
+            place, largest = at, square
+    return place, math.sqrt(largest) / noise.innovation

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
@@ -16,6 +16,7 @@ from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from benchctl.errors import StoreError, UsageError, nearest
 from benchctl.schedule.times import Recurrence
@@ -66,6 +67,8 @@ class What(StrEnum):
     SKIPPED = "skipped"
     """The run before still went on."""
     CHANGE = "change"
+    ADDED = "added"
+    """Further figures of a change that was told before."""
     FAILING = "failing"
     RECOVERED = "recovered"
     PROBLEM = "problem"
@@ -77,7 +80,8 @@ class LogEntry(Struct, frozen=True, omit_defaults=True):
 
     Times are Unix times. ``count`` due times from ``due_time`` to ``until_time`` are told of.
     ``code`` is the exit code of ``benchctl run``. ``figures`` are those that changed,
-    ``reasons`` those for which trials fail.
+    ``reasons`` those for which trials fail. ``told_with`` is the run of the entry that told of a
+    change to which these figures are added.
     """
 
     what: What
@@ -87,6 +91,7 @@ class LogEntry(Struct, frozen=True, omit_defaults=True):
     until_time: float | None = None
     count: int = 0
     run: str = ""
+    told_with: str = ""
     code: int | None = None
     text: str = ""
     figures: tuple[Mapping[str, Any], ...] = ()
@@ -222,3 +227,20 @@ def handled_until(schedule: Schedule, entries: Sequence[LogEntry]) -> float:
         if time is not None
     ]
     return max([schedule.rule.since_time, *times])
+
+
+def with_added(entries: Iterable[LogEntry]) -> list[LogEntry]:
+    """Return a log in which each change has all its figures, also those that were found later."""
+    told: list[LogEntry] = []
+    places: dict[tuple[str, str], int] = {}
+    for entry in entries:
+        place = places.get((entry.schedule, entry.told_with)) if entry.told_with else None
+        if place is None:
+            if entry.what is What.CHANGE:
+                places[entry.schedule, entry.run] = len(told)
+            told.append(entry)
+        else:
+            change = told[place]
+            figures = (*change.figures, *entry.figures)
+            told[place] = replace(change, figures=figures, text=f"{change.text}; {entry.text}")
+    return told

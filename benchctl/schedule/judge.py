@@ -5,12 +5,18 @@ The rules are those of ``benchctl trend``, over all figures of the tables. Each 
 
 from __future__ import annotations
 
+import math
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from statistics import fmean
+from typing import Any, NamedTuple
 
-from benchctl.analysis.runs.compare import of_tables
+from benchctl.analysis.distributions import t_two_sided
+from benchctl.analysis.runs.compare import of_tables, welch
+from benchctl.analysis.runs.regular import without_daily_cycle
 from benchctl.analysis.runs.summary import SummaryRow
 from benchctl.analysis.runs.trend import ChangePoint, Trend, trends_of
+from benchctl.analysis.steps import LEAST_LEVEL
 from benchctl.report.exports.entries import moment
 from benchctl.report.pivot import figure_name
 from benchctl.report.report import Report, read_report
@@ -42,74 +48,166 @@ def read_news(reader: Reader, runs: Sequence[Run], entries: Iterable[LogEntry]) 
     reports = [read_report(reader, run) for run in runs[-MOST_RUNS:]]
     reported = [*entries]
     tables = [of_tables(report.summary, report.run.vocabulary) for report in reports]
-    news = news_of_levels([report.run for report in reports], tables, reported)
+    ends = {
+        _flow_point(flow.flow.name, trial.trial.point): (flow.flow.source, flow.flow.target)
+        for trial in reports[-1].trials
+        for flow in trial.flows
+    }
+    news = news_of_levels([report.run for report in reports], tables, reported, ends)
     return [*news, *news_of_failures(reports[-1], reported)]
 
 
 def news_of_levels(
-    runs: Sequence[Run], tables: Sequence[Sequence[SummaryRow]], entries: Iterable[LogEntry]
+    runs: Sequence[Run],
+    tables: Sequence[Sequence[SummaryRow]],
+    entries: Iterable[LogEntry],
+    ends: Mapping[FlowPoint, tuple[str, str]] | None = None,
 ) -> Iterator[LogEntry]:
     """Yield one entry that names all figures whose level changed, if any did.
 
-    ``tables`` are the figures of each run.
+    ``tables`` are the figures of each run, ``ends`` the hosts that flows are between. A figure that
+    changed with one that was told of before, between the same hosts, is added to that change.
     """
-    reported: dict[str, tuple[float, float]] = {}
-    for entry in entries:
-        if entry.what is What.CHANGE:
-            for figure in entry.figures:
-                reported[_key(figure)] = (entry.time, figure["after"] - figure["before"])
     times = [_begun(run) for run in runs]
-    by_metric: dict[str, list[list[SummaryRow]]] = {}
+    told = _Told([run.name for run in runs], times, entries, ends or {})
+    by_metric: dict[str, dict[int, list[SummaryRow]]] = {}
     for place, table in enumerate(tables):
         for row in table:
-            rows_of = by_metric.setdefault(row.metric, [[] for _ in tables])
-            rows_of[place].append(row)
-    found: list[tuple[Trend, ChangePoint]] = []
-    for metric, rows in by_metric.items():
-        better = runs[-1].vocabulary.describe(metric).better
-        found += _news(trends_of(times, rows, better, error=ERROR), times, reported)
+            by_metric.setdefault(row.metric, {}).setdefault(place, []).append(row)
+
+    def changes(error: float | None) -> Iterator[tuple[Trend, ChangePoint]]:
+        for metric, rows in by_metric.items():
+            better = runs[-1].vocabulary.describe(metric).better
+            rows_of = [rows.get(place, ()) for place in range(len(tables))]
+            for trend in trends_of(times, rows_of, better, error=error):
+                if trend.changes and told.lacks(trend, trend.changes[-1]):
+                    yield trend, trend.changes[-1]
+
+    found = [*changes(ERROR)]
     if not found:
         return
     # With a change that is certain, others at its time have one cause: all are told of at once.
-    begun = {change.run for _, change in found}
+    begun = {change.run for trend, change in found if not told.with_run(trend, change)}
+
+    def is_near(place: int) -> bool:
+        return any(abs(place - run) <= MOST_APART for run in begun)
+
     known = {_key(_about(trend.first)) for trend, _ in found}
-    for metric, rows in by_metric.items():
-        better = runs[-1].vocabulary.describe(metric).better
-        found += [
-            (trend, change)
-            for trend, change in _news(trends_of(times, rows, better, error=None), times, reported)
-            if _key(_about(trend.first)) not in known
-            and any(abs(change.run - run) <= MOST_APART for run in begun)
-        ]
-    figures = [_figure(trend, change, runs) for trend, change in found]
-    yield LogEntry(What.CHANGE, run=runs[-1].name, figures=tuple(figures), text=_in_words(figures))
+    found += [
+        (trend, change)
+        for trend, change in changes(None)
+        if _key(_about(trend.first)) not in known
+        and (is_near(change.run) or told.with_run(trend, change))
+    ]
+    figures: dict[str, list[dict[str, Any]]] = {}
+    for trend, change in found:
+        figures.setdefault(told.with_run(trend, change), []).append(_figure(trend, change, runs))
+    for told_with, ones in figures.items():
+        what = What.ADDED if told_with else What.CHANGE
+        yield LogEntry(
+            what, run=runs[-1].name, told_with=told_with, figures=tuple(ones), text=_in_words(ones)
+        )
 
 
-def _news(
-    trends: Iterable[Trend], times: Sequence[float], reported: Mapping[str, tuple[float, float]]
-) -> Iterator[tuple[Trend, ChangePoint]]:
-    for trend in trends:
-        if trend.changes and _is_news(trend, trend.changes[-1], times, reported):
-            yield trend, trend.changes[-1]
+class _LastChange(NamedTuple):
+    """When one was told of the last change of a figure, its size, and the run with which it began.
 
-
-def _is_news(
-    trend: Trend,
-    change: ChangePoint,
-    times: Sequence[float],
-    reported: Mapping[str, tuple[float, float]],
-) -> bool:
-    """Return whether nobody was told of a change yet.
-
-    Where it begins may move by some runs as more are measured: what began before the last was told
-    of is that one, unless it goes the other way.
+    That is None if it is not among the runs that are judged.
     """
-    if not change.levels.verdict.is_certain or change.levels.difference is None:
-        return False
-    if change.run < len(times) - MOST_OLD:
-        return False
-    then, size = reported.get(_key(_about(trend.first)), (0.0, 0.0))
-    return times[change.run] > then or change.levels.difference * size < 0
+
+    time: float
+    size: float
+    place: int | None
+
+
+class _Told:
+    """The changes that a log tells of, by figure, and by the hosts between which they were."""
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        times: Sequence[float],
+        entries: Iterable[LogEntry],
+        ends: Mapping[FlowPoint, tuple[str, str]],
+    ) -> None:
+        self._times, self._ends = times, ends
+        places = {name: place for place, name in enumerate(names)}
+        self._last: dict[str, _LastChange] = {}
+        self._begun: dict[Any, list[tuple[int, str, str]]] = {}
+        for entry in entries:
+            if entry.what not in (What.CHANGE, What.ADDED):
+                continue
+            for figure in entry.figures:
+                key = _key(figure)
+                place = places.get(figure["since_run"])
+                self._last[key] = _LastChange(entry.time, figure["after"] - figure["before"], place)
+                if place is not None:
+                    begun = self._begun.setdefault(self._path(figure), [])
+                    begun.append((place, key, entry.told_with or entry.run))
+
+    def _path(self, figure: Mapping[str, Any]) -> Any:
+        place = _flow_point(figure["flow"], figure["point"])
+        return self._ends.get(place, place)
+
+    def lacks(self, trend: Trend, change: ChangePoint) -> bool:
+        """Return whether nobody was told of a change yet.
+
+        Where it begins may move by some runs as more are measured: what began before the last was
+        told of is that one, unless it goes the other way.
+        """
+        if not change.levels.verdict.is_certain or change.levels.difference is None:
+            return False
+        if change.run < len(self._times) - MOST_OLD:
+            return False
+        if (last := self._last.get(_key(_about(trend.first)))) is None:
+            return True
+        if self._times[change.run] <= last.time and change.levels.difference * last.size >= 0:
+            return False
+        return last.place is None or self._stands_out(trend, last.place, change.run)
+
+    def _stands_out(self, trend: Trend, begun: int, again: int) -> bool:
+        """Return whether a figure changed again after a change, by the noise since then alone.
+
+        A level may be noisier than the one before, as a loss is, and that is no change. Welch's t,
+        corrected for all places where the change could be.
+        """
+        places = [place for place, row in trend.rows.items() if row.valid]
+        values = without_daily_cycle(
+            [self._times[place] for place in places],
+            [trend.rows[place].spread.mean for place in places],
+        )
+        since = values[bisect_left(places, begun) : bisect_left(places, again)]
+        now = values[bisect_left(places, again) :]
+        if min(len(since), len(now)) < LEAST_LEVEL:
+            return False
+        squared, degrees = welch(since, now)
+        size = abs(fmean(now) - fmean(since))
+        chance = t_two_sided(size / math.sqrt(squared), degrees) if squared else 0.0
+        return chance * (len(since) + len(now)) < ERROR
+
+    def with_run(self, trend: Trend, change: ChangePoint) -> str:
+        """Return the run with which a change of other figures was told that is this one, too.
+
+        It began at the same time, between the same hosts: levels of fewer runs are not known. "" if
+        there is none.
+        """
+        about = _about(trend.first)
+        near = [
+            (key, run)
+            for place, key, run in self._begun.get(self._path(about), ())
+            if abs(place - change.run) <= LEAST_LEVEL
+        ]
+        if not near or _key(about) in [key for key, _ in near]:
+            return ""
+        return near[-1][1]
+
+
+FlowPoint = tuple[str, tuple[tuple[str, str], ...]]
+"""A flow at a point."""
+
+
+def _flow_point(flow: str, point: Mapping[str, Any]) -> FlowPoint:
+    return flow, tuple(sorted((axis, str(value)) for axis, value in point.items()))
 
 
 def _about(row: SummaryRow) -> dict[str, Any]:
@@ -118,8 +216,9 @@ def _about(row: SummaryRow) -> dict[str, Any]:
 
 
 def _key(figure: Mapping[str, Any]) -> str:
-    point = sorted(figure["point"].items())
-    return repr((figure["metric"], figure["flow"], figure["direction"], point))
+    return repr(
+        (figure["metric"], figure["direction"], _flow_point(figure["flow"], figure["point"]))
+    )
 
 
 def _figure(trend: Trend, change: ChangePoint, runs: Sequence[Run]) -> dict[str, Any]:

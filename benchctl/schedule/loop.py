@@ -214,7 +214,9 @@ class Scheduler:
                 runs = [run for run in map(reader.run, ids) if run.status.has_ended]
                 news = read_news(reader, runs, own)
         for entry in news:
-            self._notify(schedule, self._write(schedule, entry))
+            written = self._write(schedule, entry)
+            if entry.what is not What.ADDED:
+                self._notify(schedule, written)
 
     def _notify(self, schedule: Schedule, entry: LogEntry) -> None:
         if schedule.notify is None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from benchctl.report.mesh.changes import Told, ToldChange
 from benchctl.report.mesh.reading import point_text
-from benchctl.schedule.book import LogEntry, What
+from benchctl.schedule.book import LogEntry, What, with_added
 from benchctl.schedule.text import entry_text
 
 SHOWN = (What.CHANGE, What.FAILING, What.RECOVERED, What.MISSED, What.SKIPPED, What.PROBLEM)
@@ -19,7 +19,7 @@ SHOWN = (What.CHANGE, What.FAILING, What.RECOVERED, What.MISSED, What.SKIPPED, W
 def told_of(entries: Iterable[LogEntry], names: Iterable[str]) -> Iterator[Told]:
     """Yield what a log says of some schedules, by their names, with all changes."""
     known = {*names}
-    for entry in entries:
+    for entry in with_added(entries):
         if entry.what in SHOWN and entry.schedule in known:
             text = f"{entry.schedule}, {entry.what}: {entry_text(entry)}"
             yield Told(entry.time, entry.run, text, [*_changes(entry.figures)])

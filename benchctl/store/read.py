@@ -25,6 +25,7 @@ from benchctl.metrics import Aspect, of_aspect
 from benchctl.run.codec import convert, from_json, from_row
 from benchctl.run.record import (
     BASELINE,
+    Facts,
     Figure,
     Figures,
     FlowEvent,
@@ -154,6 +155,14 @@ def decode_figure(row: sqlite3.Row) -> tuple[tuple[str, str], Figure]:
         raise ValueError(f"flow {row['flow_id']}: a figure") from None
 
 
+def _host(row: sqlite3.Row) -> tuple[int, str, Facts]:
+    try:
+        facts = from_json(row["facts"], dict[str, Any])
+        return convert((row["run_id"], row["name"], facts), tuple[int, str, Facts])
+    except ValueError:
+        raise ValueError(f"run {row['run_id']}: the facts of a host") from None
+
+
 def _requested(row: sqlite3.Row) -> dict[str, Any]:
     try:
         return from_json(row["requested"], dict[str, Any])
@@ -176,7 +185,7 @@ class Reader:
 
     def runs(self) -> list[Run]:
         """Return every run, the newest first."""
-        return list(map(self._told, self._all(Run, f"SELECT * FROM run {_NEWEST_FIRST}")))
+        return list(map(self._told, self._runs(f"SELECT * FROM run {_NEWEST_FIRST}")))
 
     def stamps(self) -> dict[int, RunStamp]:
         """Return the stamp of every run by its id, the newest first."""
@@ -191,7 +200,7 @@ class Reader:
         found = []
         for begin in range(0, len(run_ids), _AT_ONCE):
             ids = ",".join(map(str, run_ids[begin : begin + _AT_ONCE]))
-            found += self._all(Run, f"SELECT * FROM run WHERE id IN ({ids})")
+            found += self._runs(f"SELECT * FROM run WHERE id IN ({ids})")
         return sorted(map(self._told, found), key=lambda run: (-run.created_time, -run.id))
 
     def outlines(self) -> list[RunOutline]:
@@ -212,6 +221,22 @@ class Reader:
         """Return one run by id. Raises GoneError when it was deleted."""
         return self._told(self._written(Run, run_id))
 
+    def _runs(self, query: str, *values: Any) -> list[Run]:
+        """Return runs with the facts of their hosts elsewhere."""
+        runs = self._all(Run, query, *values)
+        if not runs or not self._value("SELECT count(*) FROM sqlite_master WHERE name = 'host'"):
+            return runs  # of an earlier program
+        hosts: dict[int, dict[str, Facts]] = {}
+        for begin in range(0, len(runs), _AT_ONCE):
+            ids = ",".join(str(run.id) for run in runs[begin : begin + _AT_ONCE])
+            rows = self._rows(f"SELECT * FROM host WHERE run_id IN ({ids}) ORDER BY id")
+            for run_id, name, facts in self._decoded(map(_host, rows)):
+                hosts.setdefault(run_id, {})[name] = facts
+        return [
+            replace(run, hosts={**run.hosts, **hosts[run.id]}) if run.id in hosts else run
+            for run in runs
+        ]
+
     def _told(self, run: R) -> R:
         """Return a run with its true status: one that is running without a runner has died."""
         if run.status is not Status.RUNNING or self.is_alive(run):
@@ -221,10 +246,14 @@ class Reader:
         return replace(run, status=Status.DIED) if run.status is Status.RUNNING else run
 
     def _written(self, kind: type[R], run_id: int) -> R:
-        found = self._all(kind, "SELECT * FROM run WHERE id = ?", run_id)
+        query = "SELECT * FROM run WHERE id = ?"
+        found: Sequence[Any] = (
+            self._runs(query, run_id) if kind is Run else self._all(kind, query, run_id)
+        )
         if not found:
             raise run_gone(self.path)
-        return found[0]
+        told: R = found[0]
+        return told
 
     def tagged(self, tag: str) -> list[tuple[str, int]]:
         """Return the profile and the id of every run with a tag, the newest first."""
@@ -309,7 +338,7 @@ class Reader:
     def all_measured_now(self) -> Iterator[Run]:
         """Yield the runs that are being measured, the newest first."""
         query = f"SELECT * FROM run WHERE status IN {UNFINISHED} ORDER BY id DESC"
-        return filter(self.is_alive, self._all(Run, query))
+        return filter(self.is_alive, self._runs(query))
 
     def measured_now(self) -> Run | None:
         """Return the newest run that is being measured, if any."""

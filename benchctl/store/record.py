@@ -167,6 +167,19 @@ class Recorder:
         """Set columns of the run."""
         self._update("run", self._run_id, columns)
 
+    def update_host(self, name: str, facts: Mapping[str, Any]) -> None:
+        """Set the facts of a host elsewhere."""
+        row = (self._run_id, name, *_encoded((facts,)))
+
+        def insert() -> None:
+            self._connection.execute(
+                "INSERT INTO host (run_id, name, facts) VALUES (?,?,?)"
+                " ON CONFLICT (run_id, name) DO UPDATE SET facts = excluded.facts",
+                row,
+            )
+
+        self._take(insert)
+
     def update_trial(self, trial_id: int, **columns: Any) -> None:
         """Set columns of a trial."""
         self._update("trial", trial_id, columns)

@@ -70,11 +70,18 @@ CREATE TABLE run (
     tags TEXT NOT NULL DEFAULT '[]',    -- JSON list
     hooks TEXT NOT NULL DEFAULT '[]',   -- JSON: the hosts' commands around the run that ran
     origin TEXT NOT NULL DEFAULT '',    -- what wrote the files it was imported from; '' if measured
-    hosts TEXT NOT NULL DEFAULT '{}',   -- JSON: the facts of the hosts elsewhere, by host
+    hosts TEXT NOT NULL DEFAULT '{}',   -- JSON: as in host, of earlier programs
     connections TEXT NOT NULL DEFAULT '{}' -- JSON: to the hosts elsewhere, as last known, by host
 );
 CREATE INDEX outline_of_run ON run (    -- a list of runs reads no pages of profiles and facts
     id, name, profile, created_time, status, trials, tags
+);
+CREATE TABLE host (                     -- elsewhere; written once, not with each change of the run
+    id INTEGER PRIMARY KEY,
+    run_id INTEGER NOT NULL REFERENCES run ON DELETE CASCADE,
+    name TEXT NOT NULL,
+    facts TEXT NOT NULL,                -- JSON
+    UNIQUE (run_id, name)
 );
 CREATE TABLE trial (
     id INTEGER PRIMARY KEY,

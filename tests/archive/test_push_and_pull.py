@@ -43,6 +43,8 @@ def odd_run(store):
     with closing(Recorder(store, run_id)) as recorder, closing(Reader(store)) as reader:
         first, second, _ = (trial.id for trial in reader.trials(run_id))
         recorder.update_run(status="running", started_time=1e9, facts={"host": "a\0b \ud7ff"})
+        for host in ("rome", "bonn", "rome"):
+            recorder.update_host(host, {"kernel": f"6.12 of {host}", "odd": "\0"})
         for attempt in (1, 2):
             flow = add_flow(recorder, first, attempt=attempt, status="ok", error="\0", stderr="\0")
             for number in range(3 if attempt == 1 else 2 * MOST_SAMPLES + 7):

@@ -2,16 +2,22 @@
 
 import random
 from contextlib import closing
+from types import SimpleNamespace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec.structs import replace
 from store.store_support import NOW, measured_run
 
 from benchctl.analysis.runs.outcomes import Answer, Outcome
+from benchctl.analysis.runs.summary import SummaryRow
+from benchctl.analysis.statistics import spread
+from benchctl.metrics import Vocabulary
 from benchctl.report.report import read_report
 from benchctl.run.planned import Severity
-from benchctl.schedule.book import What
-from benchctl.schedule.judge import news_of_failures, read_news
+from benchctl.schedule.book import What, with_added
+from benchctl.schedule.judge import LEAST_LEVEL, news_of_failures, news_of_levels, read_news
 from benchctl.store.read import Reader
 
 HOURS_S = 6 * 3600
@@ -80,3 +86,111 @@ def test_what_fails_is_told_when_it_begins_and_when_it_ends(scheduled):
     ]
     assert news == [[], [What.FAILING], [], [What.RECOVERED], []]
     assert scheduled.told[0].text == "failed (2 trials)"
+
+
+class Path:
+    """Figures of runs as one host after the other would measure them, without a store."""
+
+    def __init__(self):
+        self.runs, self.tables, self.told = [], [], []
+
+    def measured(self, figures):
+        """Add a run of figures by (point, metric)."""
+        time = NOW + len(self.runs) * HOURS_S
+        self.runs.append(
+            SimpleNamespace(name=f"r{len(self.runs)}", started_time=time, vocabulary=Vocabulary())
+        )
+        self.tables.append(
+            [
+                SummaryRow({"pair": pair}, "main", "send", metric, [value], spread([value]))
+                for (pair, metric), value in figures.items()
+            ]
+        )
+
+    def judged(self, ends=None):
+        news = [*news_of_levels(self.runs, self.tables, self.told, ends)]
+        self.told += [replace(one, time=self.runs[-1].started_time) for one in news]
+        return news
+
+
+@pytest.mark.parametrize("seed", [0, 1, 4, 6, 10, 15])
+def test_what_changed_together_and_is_found_one_after_the_other_is_one_change(seed):
+    """UDP at a rate over a link that becomes slower: loss and rate say so before jitter does."""
+    rng, path = random.Random(seed), Path()
+    for run in range(36):
+        figures = {}
+        for pair in ("lima oslo", "lima bonn"):
+            slow = pair == "lima oslo" and run >= 20
+            loss = (0.2 if slow else 0.01) * rng.gauss(1, 0.1)
+            figures[pair, "loss_ratio"] = loss
+            figures[pair, "throughput_bps"] = 5e6 * (1 - loss) * rng.gauss(1, 0.03)
+            figures[pair, "jitter_s"] = (0.8e-3 if slow else 0.4e-3) * rng.lognormvariate(0, 0.2)
+        path.measured(figures)
+        path.judged()
+    assert [one.what for one in path.told].count(What.CHANGE) == 1
+    (change,) = with_added(path.told)
+    assert {figure["point"]["pair"] for figure in change.figures} == {"lima oslo"}
+    metrics = [figure["metric"] for figure in change.figures]
+    assert len({*metrics}) == len(metrics) >= 2
+    assert all(figure["name"] in change.text for figure in change.figures)
+
+
+def noisy(rng, level, changed):
+    return level * rng.gauss(1.3 if changed else 1, 0.001)
+
+
+def begun_at(change):
+    (figure,) = change.figures
+    return int(figure["since_run"].removeprefix("r"))
+
+
+@given(st.integers(18, 26), st.integers(-4, 7), st.sampled_from(["a b", "b a"]), st.booleans())
+def test_only_a_change_at_the_same_time_between_the_same_hosts_is_added(begun, later, pair, named):
+    rng, path = random.Random(begun), Path()
+    ends = {("main", (("pair", both),)): (*both.split(),) for both in ("a b", "b a")}
+    for run in range(34):
+        path.measured({("a b", "throughput_bps"): noisy(rng, 1e6, run >= begun)})
+    (change,) = path.judged(ends if named else None)
+    for run, table in enumerate(path.tables):
+        value = noisy(rng, 0.01, run >= begun + later)
+        table.append(SummaryRow({"pair": pair}, "main", "send", "rtt_s", [value], spread([value])))
+    for news in path.judged(ends if named else None):
+        if pair == "a b" and abs(begun_at(news) - begun_at(change)) <= LEAST_LEVEL:
+            assert (news.what, news.told_with) == (What.ADDED, change.run)
+            assert len(with_added(path.told)) == 1
+        else:
+            assert (news.what, news.told_with) == (What.CHANGE, "")
+            assert len(with_added(path.told)) == 2
+    assert path.judged() == []
+
+
+def test_figures_of_two_flows_between_the_same_hosts_are_one_change():
+    rng, path = random.Random(1), Path()
+    ends = {(flow, ()): ("a", "b") for flow in ("bulk", "probe")}
+    for run in range(34):
+        path.measured({})
+        for flow, metric in (("bulk", "throughput_bps"), ("probe", "rtt_s")):
+            value = [noisy(rng, 1e6, run >= 21)]
+            if flow == "bulk" or run != 22:  # the probe was away once, and is late
+                path.tables[-1].append(SummaryRow({}, flow, "send", metric, value, spread(value)))
+        path.judged(ends)
+    assert [one.what for one in path.told] in ([What.CHANGE], [What.CHANGE, What.ADDED])
+    assert {figure["flow"] for one in path.told for figure in one.figures} == {"bulk", "probe"}
+
+
+def test_a_level_that_is_noisier_than_the_one_before_is_one_change():
+    rng, path = random.Random(2), Path()
+    for run in range(60):
+        loss = rng.uniform(0.1, 0.3) if run >= 20 else rng.uniform(0.005, 0.015)
+        path.measured({("a b", "loss_ratio"): loss})
+        path.judged()
+    assert len(path.told) == 1
+
+
+def test_a_change_back_is_news_even_soon_after():
+    rng, path = random.Random(1), Path()
+    news = []
+    for run in range(34):
+        path.measured({("a b", "rtt_s"): noisy(rng, 0.01, 20 <= run < 26)})
+        news += path.judged()
+    assert [one.what for one in news] == [What.CHANGE, What.CHANGE]

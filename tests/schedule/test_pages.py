@@ -34,3 +34,19 @@ def test_a_figure_of_another_version_is_left_out():
     entry = LogEntry(What.CHANGE, 3.0, "nightly", figures=({"metric": 7}, FIGURE))
     (told,) = told_of([entry], ["nightly"])
     assert len(told.changes) == 1
+
+
+def test_figures_that_are_found_later_belong_to_their_change():
+    later = {**FIGURE, "metric": "jitter_s"}
+    entries = [
+        LogEntry(What.CHANGE, 3.0, "nightly", run="r9", text="it is slower", figures=(FIGURE,)),
+        LogEntry(What.CHANGE, 3.5, "weekly", run="r9", text="another"),
+        LogEntry(What.RUN, 4.0, "nightly", run="r10", code=0),
+        LogEntry(
+            What.ADDED, 5.0, "nightly", run="r10", told_with="r9", text="so is jitter",
+            figures=(later,),
+        ),
+    ]  # fmt: skip
+    (told,) = told_of(entries, ["nightly"])
+    assert (told.time, told.text) == (3.0, "nightly, change: r9: it is slower; so is jitter")
+    assert [change.metric for change in told.changes] == ["throughput_bps", "jitter_s"]

@@ -10,6 +10,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from benchctl.store.parcel import content_sha256
 from store.store_support import new_run
 from waiting import COMMAND_S
 
@@ -289,3 +290,14 @@ def test_tables_and_indexes_that_came_later_are_made_when_a_store_is_written(sto
     set_tags(store, 1, ["old"])
     with closing(Reader(store)) as reader:
         assert (reader.run(1).tags, reader.notes(1)) == (("old",), [])
+
+
+def test_a_run_has_the_hash_that_a_program_without_a_later_table_gave_it(store):
+    run_id, _ = new_run(store)
+    now = content_sha256(store)
+    with closing(sqlite3.connect(store)) as connection:
+        connection.execute("DROP TABLE host")
+    assert content_sha256(store) == now
+    with closing(Recorder(store, run_id)) as recorder:
+        recorder.update_host("oslo", {"kernel": "6.1"})
+    assert content_sha256(store) != now

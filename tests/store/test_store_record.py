@@ -1,5 +1,6 @@
 """What the runner writes is what readers read."""
 
+import sqlite3
 import struct
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -8,6 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
+from benchctl.store.copy import copy_run
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from store.store_support import NOW, SETTINGS, add_flow, add_sample, figures, new_run
@@ -390,3 +392,20 @@ def test_figures_keep_the_law_that_they_break_and_others_are_held_when_they_are_
     with closing(Bulk(path)) as bulk:
         first, _ = bulk.flow_rows(1, ["packets_received", "packets_lost"])
     assert first.figures == {("send", "packets_received"): 738.0}
+
+
+def test_the_facts_of_a_host_are_written_apart_from_those_of_others(recorder, reader, store):
+    recorder.update_run(hosts={"lima": {"kernel": "5.10"}, "oslo": {"kernel": "5.4"}})
+    for host, kernel in (("rome", "6.1"), ("bonn", "6.6"), ("rome", "6.12"), ("oslo", "6.2")):
+        recorder.update_host(host, {"kernel": kernel})
+    (run,) = reader.runs()
+    assert run == reader.run(run.id) == reader.runs_of([run.id])[0]
+    kernels = [(host, facts["kernel"]) for host, facts in run.hosts.items()]
+    assert kernels == [("lima", "5.10"), ("oslo", "6.2"), ("rome", "6.12"), ("bonn", "6.6")]
+    copy = store.with_name("copy.sqlite")
+    new_run(copy)  # so that ids differ there
+    with closing(Reader(copy)) as copied:
+        assert copied.run(copy_run(store, run.id, copy)).hosts == run.hosts
+    delete_run(store, run.id)
+    with closing(sqlite3.connect(store)) as connection:
+        assert connection.execute("SELECT count(*) FROM host").fetchone() == (0,)

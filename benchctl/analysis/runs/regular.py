@@ -6,10 +6,12 @@ or look like one. `steps` gets the rest.
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Sequence
+from bisect import bisect_left, insort
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from itertools import groupby
-from operator import itemgetter
+from operator import itemgetter, sub, truediv
 from statistics import median
 
 DAY_S, HOUR_S = 86_400.0, 3600.0
@@ -42,29 +44,39 @@ def without_daily_cycle(times: Sequence[float], values: Sequence[float]) -> list
     a value is not positive. An hour with fewer than seven runs, as after a change of the clock, is
     taken for the nearest that has them. Unchanged if fewer than two hours have them.
     """
-    hours = [round(time % DAY_S / HOUR_S) % 24 for time in times]
-    known = [hour for hour in set(hours) if hours.count(hour) >= LEAST_DAYS]
-    if len(known) < 2:
+    days, hours, nearest = _calendar(tuple(times))
+    if not nearest:
         return [*values]
-    around = [
-        median(values[bisect_left(times, time - DAY_S / 2) : bisect_left(times, time + DAY_S / 2)])
+    around = [median(values[day]) for day in days]
+    relative = min(values) > 0
+    apart = [*map(truediv if relative else sub, values, around)]
+    of_hours: dict[int, list[float]] = {hour: [] for hour in hours}
+    for one, hour in zip(apart, hours, strict=True):
+        of_hours[hour].append(one)
+    usual = {hour: median(of_hours[hour]) for hour in {*nearest}}
+    return [*map(truediv if relative else sub, values, map(usual.__getitem__, nearest))]
+
+
+# All figures of a table have the same times, and a mesh has thousands.
+@lru_cache(maxsize=16)
+def _calendar(times: tuple[float, ...]) -> tuple[list[slice], list[int], list[int]]:
+    """Return the day around each time, its hour of the day, and the nearest with enough runs.
+
+    Of the last, nothing if fewer than two hours have them.
+    """
+    hours = [round(time % DAY_S / HOUR_S) % 24 for time in times]
+    known = [hour for hour, count in Counter(hours).items() if count >= LEAST_DAYS]
+    if len(known) < 2:
+        return [], hours, []
+    days = [
+        slice(bisect_left(times, time - DAY_S / 2), bisect_left(times, time + DAY_S / 2))
         for time in times
     ]
-    relative = min(values) > 0
-    apart = [
-        one / level if relative else one - level for one, level in zip(values, around, strict=True)
-    ]
-    usual = {
-        hour: median(one for one, at in zip(apart, hours, strict=True) if at == hour)
-        for hour in known
-    }
     nearest = [
         min(known, key=lambda other: min((other - hour) % 24, (hour - other) % 24))
         for hour in hours
     ]
-    if relative:
-        return [one / usual[hour] for one, hour in zip(values, nearest, strict=True)]
-    return [one - usual[hour] for one, hour in zip(values, nearest, strict=True)]
+    return days, hours, nearest
 
 
 def without_outliers(values: Sequence[float]) -> list[float]:
@@ -74,8 +86,8 @@ def without_outliers(values: Sequence[float]) -> list[float]:
     their own; `LEAST_USUAL` where they are as far away as single ones usually are. Unchanged if
     half of the values are equal to the level around them.
     """
-    levels = [median(values[max(0, at - NEAR) : at + NEAR + 1]) for at in range(len(values))]
-    apart = [one - level for one, level in zip(values, levels, strict=True)]
+    levels = [*_levels(values)]
+    apart = [*map(sub, values, levels)]
     limit = FAR / MEDIAN_DEVIATION * median(map(abs, apart)) if apart else 0.0
     if not limit:
         return [*values]
@@ -100,6 +112,21 @@ def without_outliers(values: Sequence[float]) -> list[float]:
             elif abs(values[at] - level) > limit:
                 calm[at] = level
     return calm
+
+
+def _levels(values: Sequence[float]) -> Iterator[float]:
+    """Yield the median of the values near each one; between two levels, that of its own side."""
+    near = sorted(values[:NEAR])
+    for at, value in enumerate(values):
+        if at + NEAR < len(values):
+            insort(near, values[at + NEAR])
+        if at > NEAR:
+            del near[bisect_left(near, values[at - NEAR - 1])]
+        middle = len(near) // 2
+        if len(near) % 2:
+            yield near[middle]
+        else:  # half of them may be on another level
+            yield min(near[middle - 1], near[middle], key=lambda one: abs(one - value))
 
 
 def _usual_apart(

@@ -24,6 +24,7 @@ schedule = group(
 )
 
 
+_NONE = "no schedules: add one with benchctl schedule add PROFILE --every 6h"
 _Name = Annotated[
     str,
     typer.Argument(metavar="NAME", help="A schedule.", autocompletion=completion.schedules),
@@ -223,7 +224,7 @@ def list_(
     elif schedules:
         print(align(HEADS, schedule_rows(schedules, book.entries(), time.time())), end="")
     else:
-        print("no schedules: add one with benchctl schedule add PROFILE --every 6h")
+        print(_NONE)
 
 
 @schedule.command(cls=PlainCommand, name="next")
@@ -236,7 +237,8 @@ def next_(
     from benchctl.schedule.book import Book
     from benchctl.schedule.text import due_lines
 
-    print(*due_lines(Book(store).schedules().values(), time.time(), count), sep="\n")
+    lines = due_lines(Book(store).schedules().values(), time.time(), count)
+    print(*(lines or [_NONE]), sep="\n")
 
 
 @schedule.command(cls=PlainCommand)
@@ -259,12 +261,12 @@ def log(
     import msgspec
 
     from benchctl.cli.commands.runs import read_time
-    from benchctl.schedule.book import Book
+    from benchctl.schedule.book import Book, with_added
     from benchctl.schedule.text import entry_line
     from benchctl.visible import visible
 
     earliest = 0.0 if since is None else read_time(since)
-    for entry in _entries(Book(store), name):
+    for entry in with_added(_entries(Book(store), name)):
         if entry.time >= earliest:
             line = msgspec.json.encode(entry).decode() if as_json else visible(entry_line(entry))
             print(line)

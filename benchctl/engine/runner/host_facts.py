@@ -15,7 +15,7 @@ from benchctl.run.record import HostConnection
 from benchctl.store.record import Recorder
 
 # How often a screen learns how far the clocks are apart. With many hosts less often: the row of the
-# run is written as a whole, with the facts of all of them.
+# run is written as a whole, with the connections to all of them.
 LOOK_S = 5.0
 HOSTS_A_LOOK = 10
 
@@ -28,9 +28,10 @@ class HostFacts:
         self._facts: dict[str, dict[str, Any]] = {
             LOCAL.name: {"benchctl": benchctl.__version__, **facts.collect()}
         }
+        self._written: dict[str, dict[str, Any]] = {}
         self._links: dict[str, tuple[RemoteHost, float]] = {}
         """The latest to each host, and when it was opened."""
-        self._write()
+        self._write(LOCAL.name)
 
     async def on_connect(self, host: Host, link: RemoteHost) -> None:
         """Record the facts of a host elsewhere, and what it lacks. Raises HostError."""
@@ -39,7 +40,7 @@ class HostFacts:
             self._recorder.add_note(text, "warning", time.time(), None, None)
         known = self._facts.get(host.name, {})
         self._facts[host.name] = {**known, **await link.ask(facts, "collect")}
-        self._write()
+        self._write(host.name)
         self._links[host.name] = link, time.time()
         self._look()
         link.ended.add_done_callback(lambda _: None if link.closes else self._look())
@@ -65,8 +66,15 @@ class HostFacts:
         """Record the versions of the tools on a host, by backend."""
         name = host.name if host.reach else LOCAL.name
         self._facts.setdefault(name, {})["tools"] = versions
-        self._write()
+        self._write(name)
 
-    def _write(self) -> None:
-        elsewhere = {name: one for name, one in self._facts.items() if name != LOCAL.name}
-        self._recorder.update_run(facts=self._facts[LOCAL.name], hosts=elsewhere)
+    def _write(self, name: str) -> None:
+        """Record the facts of a host, unless they are written already."""
+        known = dict(self._facts[name])
+        if known == self._written.get(name):
+            return
+        self._written[name] = known
+        if name == LOCAL.name:
+            self._recorder.update_run(facts=known)
+        else:
+            self._recorder.update_host(name, known)

@@ -123,5 +123,6 @@ def usual(values: Sequence[float]) -> Reference | None:
     """Return what earlier figures of a series usually are; None of too few."""
     if len(values) < LEAST_USUAL:
         return None
-    low, middle, high = (quantile(sorted(values), share) for share in (0.05, 0.5, 0.95))
+    ordered = sorted(values)
+    low, middle, high = (quantile(ordered, share) for share in (0.05, 0.5, 0.95))
     return Reference(USUAL, middle, low, high)

@@ -73,7 +73,7 @@ class Pages:
             loader=jinja2.FileSystemLoader(_HERE), autoescape=True,
             undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True,
         )  # fmt: skip
-        self._template = environment.get_template
+        self._template = cache(environment.get_template)
         self._mesh, self._told, self._title, self._made = mesh, told, title, made
         self._runs = runs
         count = len(mesh.series) * len(mesh.past) * 3
@@ -94,10 +94,13 @@ class Pages:
         for place, (metric, variant) in enumerate(self._matrices):
             yield f"matrix-{file_of(metric, *variant)}.html" if place else "index.html"
 
-    def all(self) -> Iterator[tuple[str, str]]:
-        """Yield path and text of each page; the first one that people open comes last."""
+    def pairs(self) -> Iterator[tuple[str, str]]:
+        """Yield path and text of the page of each pair."""
         for pair in sorted(self._mesh.by_pair, key=sorted):
             yield self._pair_page(pair)
+
+    def matrices(self) -> Iterator[tuple[str, str]]:
+        """Yield path and text of each matrix; the first one, which people open, comes last."""
         for place in reversed(range(min(MOST_MATRICES, len(self._matrices)))):
             yield self._names[place], self._matrix_page(place)
         if not self._matrices:
@@ -365,7 +368,7 @@ class Pages:
         for run in sorted(by_run, reverse=True)[:MOST_ROWS]:
             own = by_run[run]
             cells = "".join(
-                f"<td>{fmean(own[series]) / factor:.4g}" if series in own else "<td>"
+                f"<td>{_mean(own[series]) / factor:.4g}" if series in own else "<td>"
                 for series, (factor, _) in zip(columns, scales, strict=True)
             )
             name, when = mesh.history.runs[run].name, format_time(times[run])
@@ -417,6 +420,11 @@ class Pages:
             ],
             is_new=place is not None,
         )  # fmt: skip
+
+
+def _mean(values: Sequence[float]) -> float:
+    # Nearly all trials have one repeat.
+    return fmean(values) if len(values) > 1 else values[0]
 
 
 def _numbered(changes: Sequence[SeriesChange]) -> list[tuple[int, SeriesChange]]:

@@ -12,16 +12,18 @@ import time
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from hashlib import sha256
 from pathlib import Path
 from statistics import fmean
 
 import msgspec
 
+import benchctl
 from benchctl.errors import UnwrittenError, UsageError
 from benchctl.report.mesh.changes import SCHEDULED, SeriesChange, Told, found_changes, told_changes
 from benchctl.report.mesh.content import KnownMesh
 from benchctl.report.mesh.judging import Reference
-from benchctl.report.mesh.pages import Pages, run_path
+from benchctl.report.mesh.pages import Pages, pair_path, run_path
 from benchctl.report.mesh.reading import History, HistoryReading, read_history
 from benchctl.report.page.content import page_of
 from benchctl.report.page.html import html_of, require_jinja
@@ -29,14 +31,14 @@ from benchctl.report.report import StoredRun, read_report
 from benchctl.run.record import Run, RunOutline
 from benchctl.store.bulk import Bulk, without_collector
 from benchctl.store.read import Reader
-from benchctl.units import format_time
+from benchctl.units import format_time, format_value
 from benchctl.visible import visible, visible_lines
 
 _HERE = Path(__file__).parent
 DAYS, PAIRS, RUNS = "days", "pairs", "runs"
 # Reports of runs: the newest ones, whole for those whose figures a page has room for.
 MOST_REPORTS, MOST_TRIALS = 100, 200
-_REPORTS = "reports.json"
+_REPORTS, _PAIRS_STAMP = "reports.json", "pairs.sha256"
 # Files are removed only from a directory that was empty when this one came.
 _MARK = ".benchctl-mesh"
 _LEFT_BEHIND_S = 3600.0
@@ -74,7 +76,7 @@ class MeshSite:
 
     def keep_only(self, names: Sequence[str]) -> None:
         """Remove the files of other days."""
-        kept = {*names, _REPORTS}
+        kept = {*names, _REPORTS, _PAIRS_STAMP}
         self._remove(path for path in (self._path / DAYS).iterdir() if path.name not in kept)
 
     def put(self, name: str, content: bytes) -> None:
@@ -169,10 +171,38 @@ def _written(
     for name, content in _shared():
         site.put(name, content)
     _write_reports(reader, history, reported, pages, site)
-    for name, text in pages.all():
+    stamp = _stamp(reader, outlines, told, mesh, names)
+    paths = [pair_path((min(pair), max(pair))) for pair in mesh.by_pair]
+    if stamp and stamp == site.read(_PAIRS_STAMP) and all(map(site.has, paths)):
+        for path in paths:
+            site.keep(path)
+    else:
+        site.write(_PAIRS_STAMP, b"")  # an update that is killed leaves pages of two states
+        for name, text in pages.pairs():
+            site.put(name, text.encode("utf-8", "surrogateescape"))
+    for name, text in pages.matrices():
         site.put(name, text.encode("utf-8", "surrogateescape"))
     site.clean()
+    site.write(_PAIRS_STAMP, stamp)
     return mesh
+
+
+def _stamp(
+    reader: Reader,
+    outlines: Sequence[RunOutline],
+    told: Sequence[Told],
+    mesh: KnownMesh,
+    names: Iterable[str],
+) -> bytes:
+    """Return a hash of all that the pages of pairs depend on; empty while a run goes on."""
+    if not all(outline.status.has_ended for outline in outlines):
+        return b""
+    files = [(path.name, path.stat().st_mtime_ns) for path in sorted(_HERE.iterdir())]
+    shown = [format_value(metric, 1e9) for metric in mesh.metrics]  # in which units
+    stamps = reader.stamps()
+    runs = [(outline, stamps.get(outline.id)) for outline in outlines]
+    known = (benchctl.__version__, files, shown, format_time(0), sorted(names), runs, told)
+    return sha256(repr(known).encode("utf-8", "surrogatepass")).hexdigest().encode()
 
 
 def _shared() -> Iterable[tuple[str, bytes]]:

@@ -13,6 +13,7 @@ _TRIALS = "SELECT id FROM trial WHERE run_id = :run"
 _FLOWS = f"SELECT id FROM flow WHERE trial_id IN ({_TRIALS})"
 ROWS = {
     "run": "id = :run",
+    "host": "run_id = :run",
     "trial": "run_id = :run",
     "flow": f"trial_id IN ({_TRIALS})",
     "series": f"flow_id IN ({_FLOWS})",

@@ -31,6 +31,7 @@ MOST_SAMPLES = 10_000
 # A record of more was not written by benchctl: a mesh of 200 hosts has 160 MB.
 MOST_RECORD_BYTES = 2 << 30
 _LATER = {(table, column) for table, column, _ in ADDED}
+_ADDED_TABLES = ("host",)
 
 
 class SeriesPiece(Struct, frozen=True):
@@ -276,13 +277,18 @@ def content_sha256(path: Path) -> bytes:
 def _sha256(path: Path, samples: _Samples) -> bytes:
     """Return the hash of all rows of a run, whose samples may be elsewhere. Raises StoreError.
 
-    A column that was added later counts only if it is not its default: the hash is the same for
-    every version of benchctl.
+    A column that was added later counts only if it is not its default, and a table only if it has
+    rows: the hash is the same for every version of benchctl.
     """
     found = hashlib.sha256()
     encode = msgspec.msgpack.Encoder().encode
     with closing(connect(path)) as connection, store_errors(path):
+        there = {row["name"] for row in connection.execute("SELECT name FROM sqlite_master")}
         for table in ROWS:
+            if table in _ADDED_TABLES and (
+                table not in there or not connection.execute(f"SELECT 1 FROM {table}").fetchone()
+            ):
+                continue
             found.update(encode(table))
             if table == "sample":
                 for batch in samples.all():

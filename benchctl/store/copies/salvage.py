@@ -52,6 +52,7 @@ class _Table(Struct, frozen=True):
 
 _TABLES = (
     _Table("run", None, lambda row: from_row(row, Run)),
+    _Table("host", ("run_id", "run"), lambda row: from_json(row["facts"], dict[str, Any])),
     _Table("trial", ("run_id", "run"), lambda row: from_row(row, Trial)),
     _Table("flow", ("trial_id", "trial"), lambda row: from_row(row, RecordedFlow)),
     _Table("series", ("flow_id", "flow"), _check_series),
@@ -60,7 +61,7 @@ _TABLES = (
     _Table("event", ("flow_id", "flow"), lambda row: from_row(row, FlowEvent)),
     _Table("note", ("run_id", "run"), lambda row: from_row(row, Note)),
 )
-_LATER = ("event",)
+_LATER = ("event", "host")
 """Tables that stores of earlier programs lack."""
 _PARENTS = {table.parent[1] for table in _TABLES if table.parent is not None}
 _SAMPLES = (

@@ -123,6 +123,25 @@ def test_an_update_is_the_same_as_all_of_it_anew(store, tmp_path):
     assert files(updated) == files(anew)
 
 
+def test_without_a_new_run_pages_still_say_what_came_to_be_known(store, tmp_path):
+    def pages(directory):  # the report of a run that has ended is written once
+        return {name: text for name, text in files(directory).items() if "runs/" not in name}
+
+    updated, anew = tmp_path / "updated", tmp_path / "anew"
+    written(store, updated)
+    with closing(Reader(store)) as reader:
+        first = reader.run(reader.outlines()[-1].id)
+    set_baseline(store, first)
+    told = [Told(BEGIN, first.name, "nightly, problem: it is odd")]
+    for known in ((), told):
+        written(store, updated, known)
+        written(store, anew, known)
+        assert pages(updated) == pages(anew)
+    (updated / pair_path(("a", "b"))).unlink()
+    written(store, updated, told)
+    assert pages(updated) == pages(anew)
+
+
 def test_what_did_not_change_is_left_alone(store, tmp_path):
     first = written(store, tmp_path / "site")
     assert all(first.values())
