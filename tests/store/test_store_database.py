@@ -10,12 +10,12 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from benchctl.store.parcel import content_sha256
 from store.store_support import new_run
 from waiting import COMMAND_S
 
 from benchctl.errors import StoreBusyError, StoreError
 from benchctl.store import database
+from benchctl.store.copies.parcel import content_sha256
 from benchctl.store.database import connect
 from benchctl.store.manage import set_tags
 from benchctl.store.read import Reader

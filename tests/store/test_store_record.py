@@ -9,7 +9,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from benchctl.store.copy import copy_run
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from store.store_support import NOW, SETTINGS, add_flow, add_sample, figures, new_run
@@ -20,6 +19,7 @@ from benchctl.metrics import Breach
 from benchctl.run.planned import PlannedRun, PlannedTrial
 from benchctl.run.record import Figure, FlowEvent, Happening, counting
 from benchctl.store.bulk import Bulk
+from benchctl.store.copies.copy import copy_run
 from benchctl.store.manage import delete_run
 from benchctl.store.read import Reader
 from benchctl.store.record import Recorder, create_run, interrupt_run, reopen_run
