@@ -51,7 +51,8 @@ collect-lowest:  ## install what the tests need, in the lowest versions, and com
 # The engine and the hosts are here for the newest Python, which has another event loop. What needs
 # other programs or a network is left out, and so is what is pure.
 DEPENDENTS := archive/test_push_and_pull.py archive/test_views.py backends cli/commands cli/shared \
-    engine hosts imports profile report run schedule store tui owamp/test_owamp_control.py owamp/test_twamp_replay.py test_settings.py
+    engine hosts imports profile report run schedule store tui owamp/test_owamp_control.py \
+    owamp/test_twamp_replay.py test_settings.py
 PARAMETERS := $(wildcard tests/*/test_*_contract.py tests/*/test_*_commands.py tests/*/test_*_backend.py)
 test-dependents: $(STAMP)-dev  ## those of test-together that versions of dependencies may break
 	$(BIN)/pytest $(PARALLEL) -m "not (quiet or once or tool or netns)" \

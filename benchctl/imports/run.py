@@ -98,13 +98,13 @@ class RunBuilder:
 
         Raises ParserError for a wrong value, and adds none then.
         """
-        told = []
+        of_trials = []
         for trial in trials:
             flows = [self._flow_of(name, checked(one)) for name, one in trial.items()]
-            told.append(flows)
-        if not any(told):
+            of_trials.append(flows)
+        if not any(of_trials):
             raise ParserError("it has no measurement")
-        for flows in told:
+        for flows in of_trials:
             self._add_trial(file, flows, packets)
         for text in notes:
             self._recorder.add_note(text, "warning", self._last_time, len(self._measured), None)
@@ -224,17 +224,17 @@ class RunBuilder:
 
 def _settings(flows: Sequence[Recording]) -> tuple[dict[str, Scalar | None], bool]:
     """Return the settings that all flows of a trial share, and whether none are reported."""
-    told = [
+    settings = [
         {"from": flow.source or None, "to": flow.target or None}
         | ({"direction": str(flow.direction), **flow.parameters} if flow.parameters else {})
         for flow in flows
     ]
     shared = {
         name: value
-        for name, value in told[0].items()
-        if all(name in one and one[name] == value for one in told)
+        for name, value in settings[0].items()
+        if all(name in one and one[name] == value for one in settings)
     }
-    return shared, not any(len(one) > 2 for one in told)
+    return shared, not any(len(one) > 2 for one in settings)
 
 
 def _length_s(recording: Recording) -> float:
@@ -248,7 +248,9 @@ def _common(facts: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
     names = dict.fromkeys(name for fact in facts for name in fact)
     values = {name: [fact[name] for fact in facts if name in fact] for name in names}
     return {
-        name: told[0] for name, told in values.items() if all(value == told[0] for value in told)
+        name: reported[0]
+        for name, reported in values.items()
+        if all(value == reported[0] for value in reported)
     }
 
 

@@ -89,11 +89,11 @@ def expected_values(
     }
     moments: dict[str, int] = dict.fromkeys(spans, 0)
     for at_s, active, then in _moments(inside, topology, changes):
-        for name, told in _promises(active, ends, then, kernel).items():
+        for name, promises in _promises(active, ends, then, kernel).items():
             if at_s < spans[name][1]:
                 continue  # omitted
             moments[name] += 1
-            for direction, metrics in told.items():
+            for direction, metrics in promises.items():
                 if "owd_s" in metrics:  # no delay is shorter, whatever the mean over the time is
                     metrics = {"owd_least_s": metrics["owd_s"], **metrics}
                 for metric, value in metrics.items():
@@ -301,17 +301,17 @@ def _delays(flow: PlannedFlow, demand: Demand, way: NetworkPath) -> Promises:
     if not all(hop.capacity_bps for hop in (*way.there, *way.back)):
         return {}  # nothing arrives
     payload = int(demand.payload_bytes or PING_PAYLOAD_BYTES)
-    told: Promises = {}
+    promises: Promises = {}
     for direction, one_way in _directions(flow, way):
         delay_s = one_way.one_way_s(payload)
-        told[str(direction)] = {"rtt_s": way.rtt_s(payload), "owd_s": delay_s}
+        promises[str(direction)] = {"rtt_s": way.rtt_s(payload), "owd_s": delay_s}
         least_s = delay_s if demand.payload_bytes else one_way.one_way_s(_BARE_BYTES)
         if one_way.jitter_s or least_s < delay_s:
-            told[str(direction)]["owd_least_s"] = least_s - one_way.jitter_s
+            promises[str(direction)]["owd_least_s"] = least_s - one_way.jitter_s
     # Probes of both directions may be sent back.
-    if not told or (flow.direction is Direction.BOTH and not demand.rate_bps):
-        told[str(Direction.ROUND_TRIP)] = {"rtt_s": way.rtt_s(payload)}
-    return told
+    if not promises or (flow.direction is Direction.BOTH and not demand.rate_bps):
+        promises[str(Direction.ROUND_TRIP)] = {"rtt_s": way.rtt_s(payload)}
+    return promises
 
 
 def _directions(flow: PlannedFlow, way: NetworkPath) -> list[tuple[Direction, NetworkPath]]:

@@ -189,18 +189,18 @@ class Bulk:
         query = "SELECT flows FROM trial WHERE run_id = ? ORDER BY position LIMIT ?"
         with store_errors(self._path):
             rows = self._connection.execute(query, (run_id, ENOUGH)).fetchall()
-        told = {
+        orders = {
             tuple(flow.name for flow in self._json(row["flows"], tuple[PlannedFlow, ...]))
             for row in rows
         }
         order: TopologicalSorter[str] = TopologicalSorter()
-        for names in sorted(told):
+        for names in sorted(orders):
             for place, name in enumerate(names):
                 order.add(name, *names[max(0, place - 1) : place])
         try:
             return [*order.static_order()]
         except CycleError:  # no profile has such trials
-            return sorted({name for names in told for name in names})
+            return sorted({name for names in orders for name in names})
 
     def last_time(self, run_id: int) -> float | None:
         """Return when the last trial of a run ended or had a sample; None before the first."""
@@ -213,10 +213,10 @@ class Bulk:
             if trial is None:
                 return None
             _, last = self.extent(trial["id"])
-            told = self._connection.execute(
+            sample = self._connection.execute(
                 "SELECT arrived_s FROM sample WHERE id = ?", (last,)
             ).fetchone()
-        arrived: float = trial["started_time"] + (told["arrived_s"] if told else 0.0)
+        arrived: float = trial["started_time"] + (sample["arrived_s"] if sample else 0.0)
         return max(arrived, trial["finished_time"] or 0.0)
 
     def flow_rows(self, run_id: int, metrics: Collection[str]) -> list[FlowRow]:
@@ -327,7 +327,7 @@ class Bulk:
                 f"SELECT id, name, backend, requested FROM flow {OF_ATTEMPT}",
                 {"trial": trial_id, "attempt": attempt},
             ).fetchall()
-            told = [
+            flow_series = [
                 (flow, self._connection.execute(
                     "SELECT id, role, stream, direction, metrics FROM series WHERE flow_id = ?",
                     (flow["id"],),
@@ -338,7 +338,7 @@ class Bulk:
             flow.name: flow.delay_s for flow in self._json(planned[0], tuple[PlannedFlow, ...])
         }
         found: dict[int, SeriesSource] = {}
-        for flow, series in told:
+        for flow, series in flow_series:
             asked = self._json(flow["requested"], dict[str, Any]).get("streams")
             streams = asked if isinstance(asked, int) else 1
             for series_id, role, stream, direction, metrics in series:
@@ -396,9 +396,9 @@ class Bulk:
     ) -> dict[int, _Layout]:
         query = "SELECT id, flow_id, role, stream, direction, metrics FROM series WHERE flow_id = ?"
         with store_errors(self._path):
-            told = [row for flow in flows for row in self._connection.execute(query, (flow,))]
+            rows = [row for flow in flows for row in self._connection.execute(query, (flow,))]
         found = {}
-        for series_id, flow_id, role, stream, direction, named in told:
+        for series_id, flow_id, role, stream, direction, named in rows:
             names = self._json(named, tuple[str, ...])
             wanted = {n: at for at, n in enumerate(names) if metrics is None or n in metrics}
             if wanted:

@@ -185,15 +185,15 @@ class Reader:
 
     def runs(self) -> list[Run]:
         """Return every run, the newest first."""
-        return list(map(self._told, self._runs(f"SELECT * FROM run {_NEWEST_FIRST}")))
+        return list(map(self._with_status, self._runs(f"SELECT * FROM run {_NEWEST_FIRST}")))
 
     def stamps(self) -> dict[int, RunStamp]:
         """Return the stamp of every run by its id, the newest first."""
         query = f"SELECT id, profile, status, finished_time, tags FROM run {_NEWEST_FIRST}"
-        told = self._decoded(
+        stamps = self._decoded(
             (row[0], RunStamp(row[1], Status(row[2]), row[3], row[4])) for row in self._rows(query)
         )
-        return dict(told)
+        return dict(stamps)
 
     def runs_of(self, run_ids: Sequence[int]) -> list[Run]:
         """Return some runs by their ids, the newest first; none that was deleted."""
@@ -201,12 +201,12 @@ class Reader:
         for begin in range(0, len(run_ids), _AT_ONCE):
             ids = ",".join(map(str, run_ids[begin : begin + _AT_ONCE]))
             found += self._runs(f"SELECT * FROM run WHERE id IN ({ids})")
-        return sorted(map(self._told, found), key=lambda run: (-run.created_time, -run.id))
+        return sorted(map(self._with_status, found), key=lambda run: (-run.created_time, -run.id))
 
     def outlines(self) -> list[RunOutline]:
         """Return the outline of every run, the newest first."""
         query = f"SELECT {_OUTLINE} FROM run {_NEWEST_FIRST}"
-        return list(map(self._told, self._all(RunOutline, query)))
+        return list(map(self._with_status, self._all(RunOutline, query)))
 
     def run_ids(self) -> list[int]:
         """Return the ids of every run, the newest first, including runs that cannot be read."""
@@ -219,7 +219,7 @@ class Reader:
 
     def run(self, run_id: int) -> Run:
         """Return one run by id. Raises GoneError when it was deleted."""
-        return self._told(self._written(Run, run_id))
+        return self._with_status(self._written(Run, run_id))
 
     def _runs(self, query: str, *values: Any) -> list[Run]:
         """Return runs with the facts of their hosts elsewhere."""
@@ -237,7 +237,7 @@ class Reader:
             for run in runs
         ]
 
-    def _told(self, run: R) -> R:
+    def _with_status(self, run: R) -> R:
         """Return a run with its true status: one that is running without a runner has died."""
         if run.status is not Status.RUNNING or self.is_alive(run):
             return run

@@ -1,8 +1,7 @@
 """Short forms of shipped profiles in real labs: the shapes that theory predicts, in wide bounds.
 
 `docs/experiments.md` compares figures of full length with theory. Seconds on a busy machine are
-enough for shapes, not for figures. Those that need a share of the processors for a rate or a
-moment are quiet.
+enough for shapes, not for figures. Those with narrow bounds are quiet.
 """
 
 import csv
@@ -69,7 +68,6 @@ def throughput(flow):
     return flow["metrics"]["throughput_bps"]
 
 
-@pytest.mark.quiet
 def test_pairs_begin_together_and_share_their_bottleneck(measure):
     run = measure(
         "portfolio/a4-multiplexing", "--set", "duration=3s", "--set", "lab.verify=false",
@@ -242,7 +240,6 @@ def test_a_long_path_ramps_up_and_drops_and_both_are_found(measure):
     assert main["effective"]["receiver_window_bytes"] <= 8 << 20
 
 
-@pytest.mark.quiet
 def test_windows_below_the_product_decide_and_above_it_the_path(measure):
     run = measure(
         "tcp-options/e4-windows", "--set", "duration=2s", "--set", "lab.verify=false",
@@ -253,7 +250,6 @@ def test_windows_below_the_product_decide_and_above_it_the_path(measure):
     assert throughput(large) > 2 * throughput(small)
 
 
-@pytest.mark.quiet
 def test_both_directions_are_measured_at_once(measure):
     run = measure(
         "tcp-options/e3-both-directions", "--set", "duration=3s", "--set", "lab.verify=false",
@@ -295,7 +291,6 @@ def test_an_ordinary_user_measures_in_a_lab():
     assert metrics["packets_lost"] <= gone + metrics["receiver_drops"]
 
 
-@pytest.mark.quiet
 def test_the_search_finds_the_bottleneck_of_a_path_in_a_few_tries(measure):
     run = measure(
         "portfolio/a1-rate-search", "--only", "path=h1-h9",

@@ -69,11 +69,11 @@ def clock_figures(
     ``expected`` are the theoretical figures of a lab, by direction; ``one_clock`` says that both
     ends are on one machine. Then only a delay that cannot be shows that the clocks differ.
     """
-    told = fold.figures()
+    known = fold.figures()
     delays = {
-        direction: told[direction, "owd_s"]
+        direction: known[direction, "owd_s"]
         for direction in (SEND, RECEIVE)
-        if (direction, "owd_s") in told
+        if (direction, "owd_s") in known
     }
     least = {
         direction: figure.spread["min"]

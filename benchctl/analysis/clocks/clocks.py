@@ -85,9 +85,9 @@ def are_apart(least_s: Mapping[str, float], promised_s: Mapping[str, float]) -> 
 def promised_of(expected: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
     """Return the least delays that the topology of a lab allows, by direction."""
     return {
-        direction: told.get("owd_least_s", told["owd_s"])
-        for direction, told in expected.items()
-        if "owd_s" in told
+        direction: metrics.get("owd_least_s", metrics["owd_s"])
+        for direction, metrics in expected.items()
+        if "owd_s" in metrics
     }
 
 
@@ -177,7 +177,7 @@ def clocks_over(points: Sequence[ClockPoint]) -> ClocksOverRun | None:
     the difference only. The sum is that of the medians: the minima of both directions may be of
     other moments, between which the clocks move.
     """
-    told = [
+    rows = [
         (point.time, point.packets, clocks.offset_s, clocks.usual_s, clocks)
         for point in sorted(points, key=lambda point: point.time)
         for clocks in (point.clocks,)
@@ -185,9 +185,9 @@ def clocks_over(points: Sequence[ClockPoint]) -> ClocksOverRun | None:
         and clocks.usual_s is not None
         and point.packets >= LEAST_PACKETS
     ]
-    if len(told) < LEAST_POINTS:
+    if len(rows) < LEAST_POINTS:
         return None
-    times, packets, offsets_s, usual_s, ones = zip(*told, strict=True)
+    times, packets, offsets_s, usual_s, ones = zip(*rows, strict=True)
     moved_s = max(offsets_s) - min(offsets_s)
     if moved_s < max(MOVED * (max(usual_s) - min(usual_s)), LEAST_MOVED_S):
         return None
