@@ -57,11 +57,12 @@ def answer(report: Report, baseline: Report | None = None, *, brief: bool = Fals
         why = f"The run failed: {report.run.error}." if report.run.error else ""
         return [f"{_capitalized(without_figures(report))}.", *filter(None, [why])]
     figures, limited = [*_figures(report)], [*_limited(report, brief=brief)]
-    said = [_measured(report), *figures[:1]]
+    first = len(figures) if report.run.settings.search is not None else 1
+    said = [_measured(report), *figures[:first]]
     if baseline is not None:
         said += _changed(report, baseline)
     # A word is read before other figures, reasons after them.
-    said += [*limited, *figures[1:]] if brief else [*figures[1:], *limited]
+    said += [*limited, *figures[first:]] if brief else [*figures[first:], *limited]
     said += _not_valid(report)
     if report.outcomes:
         answers = Counter(outcome.answer for outcome in report.outcomes)

@@ -15,7 +15,7 @@ from benchctl.run.status import Status
 from benchctl.store.bulk import PlannedEnds
 from benchctl.tui.model.runview import PLANNED, RUNNING, RunView
 
-HostPair = tuple[str, str]
+BoardPair = tuple[str, str]
 """From where to where data go."""
 
 
@@ -34,14 +34,14 @@ class Board:
         self.hosts: Sequence[str] = []
         self.metric = ""
         """What the pairs' figures are: the headline of the first flow; empty before any."""
-        self.positions: dict[HostPair, list[int]] = {}
+        self.positions: dict[BoardPair, list[int]] = {}
         """The positions of each pair's trials."""
-        self._pairs: dict[str, set[HostPair]] = {}
+        self._pairs: dict[str, set[BoardPair]] = {}
         """The pairs of a trial's flows, by its point."""
         self._taken = 0
         """How many trials are in `positions`: a run may add some."""
         self._seen: object = None
-        self._states: Mapping[HostPair, PairState] = {}
+        self._states: Mapping[BoardPair, PairState] = {}
         ranks = {
             axis: {value: rank for rank, value in enumerate(values)}
             for axis, values in view.run.values.items()
@@ -75,11 +75,11 @@ class Board:
             host: told[0] + f" +{len(told) - 1}" * (len(told) > 1) for host, told in doing.items()
         }
 
-    def pairs_of(self, position: int) -> set[HostPair]:
+    def pairs_of(self, position: int) -> set[BoardPair]:
         """Return the pairs of a trial's flows."""
         return self._pairs.get(self._view.trials[position].outline.point, set())
 
-    def trial_at(self, pair: HostPair, time: float, after: int) -> int | None:
+    def trial_at(self, pair: BoardPair, time: float, after: int) -> int | None:
         """Return the trial of a pair to look at: that which runs, else the last that began.
 
         If that is ``after``, the one before it; of one that did not begin, None.
@@ -91,7 +91,7 @@ class Board:
         place = found.index(after) + 1 if after in found else 0
         return found[place % len(found)] if found else None
 
-    def at(self, time: float) -> Mapping[HostPair, PairState]:
+    def at(self, time: float) -> Mapping[BoardPair, PairState]:
         """Return the state of each pair at a moment."""
         view = self._view
         while self._taken < len(view.trials):
@@ -106,8 +106,8 @@ class Board:
             self._states = self._states_of(statuses)
         return self._states
 
-    def _states_of(self, statuses: Sequence[Status]) -> Mapping[HostPair, PairState]:
-        figures: dict[HostPair, list[float]] = {}
+    def _states_of(self, statuses: Sequence[Status]) -> Mapping[BoardPair, PairState]:
+        figures: dict[BoardPair, list[float]] = {}
         view = self._view
         headed = (view.headlines[flow] for flow in view.flows if flow in view.headlines)
         self.metric = min(next(headed, {""}))
@@ -126,5 +126,5 @@ class Board:
         return states
 
 
-def _pair(source: str, target: str, way: str) -> HostPair:
+def _pair(source: str, target: str, way: str) -> BoardPair:
     return (target, source) if way == Direction.RECEIVE else (source, target)

@@ -9,7 +9,7 @@ from textual import events
 from benchctl.report.lines.spans import Line, Span, fit, shorten
 from benchctl.tui.draw.text.columns import CHOSEN
 from benchctl.tui.draw.views.board import BEFORE, BoardRows
-from benchctl.tui.model.board import HostPair
+from benchctl.tui.model.board import BoardPair
 from benchctl.tui.widgets.table import Table
 from benchctl.visible import width_of
 
@@ -25,31 +25,25 @@ class BoardTable(Table):
     moved = False
     """Whether a person has moved the cursor; else it goes to the pair whose trial is shown."""
     _board: BoardRows | None = None
-    _title: Line = ()
     _steps = (0, 1)
     """Where the cells begin, and how wide each is."""
 
     @property
-    def pair(self) -> HostPair:
+    def pair(self) -> BoardPair:
         """The pair under the cursor."""
         assert self._board is not None
         hosts = self._board.hosts
         return hosts[self.index], hosts[self.column]
 
-    def show_board(self, board: BoardRows, pair: HostPair | None) -> None:
+    def show_board(self, board: BoardRows, pair: BoardPair | None) -> None:
         """Show a board; with the cursor on a pair, unless a person has moved it."""
         self._board = board
         if pair is not None and not self.moved:
             self.index, self.column = map(board.hosts.index, pair)
         self.show(board.columns(), len(board.hosts), board.row)
 
-    def tell(self, title: Line) -> None:
-        """Show what the cells are, and what is known of the pair under the cursor."""
-        self._title = title
-        self.repaint()
-
     def above(self) -> Sequence[Line]:
-        return [self._title]
+        return [self._board.title(self.pair)] if self._board is not None else []
 
     def _paint(self, width: int, rows: int) -> Sequence[Line]:
         shown = self._in_sight(rows)

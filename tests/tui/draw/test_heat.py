@@ -1,6 +1,9 @@
+from contextlib import closing
+
 import pytest
 from msgspec.structs import replace
 from report.sample_report import REPORT
+from tui.made_mesh import MadeMesh
 from tui.made_runs import whole_run
 
 from benchctl.analysis.runs.summary import SummaryRow
@@ -198,3 +201,34 @@ def test_marks_and_expected_values_stand_below_each_other_too():
         "▂ 9.5 ms               ",
         "       -               ",
     ]
+
+
+@pytest.fixture
+def mesh_of(tmp_path):
+    def make(hosts, measured):
+        path = tmp_path / "mesh.sqlite"
+        made = MadeMesh(path, hosts)
+        for pair, rate in measured.items():
+            made.end(pair, rate)
+        made.close()
+        with closing(Reader(path)) as reader:
+            return SummaryTable(read_report(reader, reader.run(made.id)))
+
+    return make
+
+
+def test_a_mesh_is_a_matrix_in_the_order_of_its_profile(mesh_of):
+    pairs = {f"h{a}:h{b}": 1e6 * (10 * a + b) for a in (3, 1, 2) for b in (1, 2, 3) if a != b}
+    summary = mesh_of(3, pairs)
+    grid = summary.turned(summary.first_turn())
+    assert grid.axes == "from ↓  to →"
+    assert [column.head for column in grid.columns] == ["from", "h1", "h2", "h3"]
+    cells = [[cell.text.strip("▁▂▃▄▅▆▇ ") for cell in row] for row in grid.rows]
+    assert cells == [
+        ["h1", "-", "12.0", "13.0"], ["h2", "21.0", "-", "23.0"], ["h3", "31.0", "32.0", "-"],
+    ]  # fmt: skip
+
+
+def test_a_few_pairs_of_many_hosts_are_a_list(mesh_of):
+    summary = mesh_of(4, {"h1:h2": 1e6, "h1:h3": 2e6, "h4:h3": 3e6})
+    assert summary.axes == ["pair"]

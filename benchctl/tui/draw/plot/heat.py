@@ -122,20 +122,25 @@ class SummaryTable:
         """Every metric that was measured."""
 
     def _with_ends(self, report: Report) -> tuple[Sequence[SummaryRow], list[str]]:
-        """Return the rows and the axes; those of a mesh have hosts for its axis of pairs."""
+        """Return the rows and the axes; those of a mesh have hosts for its axis of pairs.
+
+        A matrix that is mostly empty is none.
+        """
         axes = list(report.run.varying)
         pairs = next((axis for axis in axes if is_mesh(report.trials, axis)), None)
-        if pairs is None or {*FROM_TO} & {*axes}:
+        rows = [row for row in report.summary if row.flow]
+        if pairs is None or {*FROM_TO} & {*axes} or len(rows) < len(report.summary):
             return report.summary, axes
         mesh, place = Mesh(report, pairs), axes.index(pairs)
+        ends = [mesh.pair_of(row) for row in rows]
+        if 2 * len({*ends}) < len(mesh.hosts) * (len(mesh.hosts) - 1):
+            return report.summary, axes
         self._axis_values |= dict.fromkeys(FROM_TO, mesh.hosts)
         axes[place : place + 1] = FROM_TO
-        rows = [
-            replace(row, point={**row.point, **dict(zip(FROM_TO, mesh.pair_of(row), strict=True))})
-            for row in report.summary
-            if row.flow
-        ]
-        return rows, axes
+        named = (dict(zip(FROM_TO, pair, strict=True)) for pair in ends)
+        return [
+            replace(row, point={**row.point, **own}) for row, own in zip(rows, named, strict=True)
+        ], axes
 
     def first_turn(self) -> Arrangement:
         """Return the first arrangement: flows across if cases go down, else a single axis down.

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from benchctl.metrics import title_of
 from benchctl.report.lines.spans import HEATS, Line, Span, state
 from benchctl.run.record import HostConnection
 from benchctl.tui.draw.plot.heat import STEPS
 from benchctl.tui.draw.text.columns import Cells, Column
-from benchctl.tui.model.board import Board, HostPair
+from benchctl.tui.model.board import Board, BoardPair
 from benchctl.tui.model.runview import OK
 from benchctl.units import number_in, scale_of
 from benchctl.visible import width_of
@@ -32,6 +32,7 @@ class BoardRows:
     ) -> None:
         self._states = board.at(time)
         self.hosts, self._metric, self._trials = board.hosts, board.metric, board.trials
+        self._positions = board.positions
         self._doing = board.doing_at(time)
         self._lost = {name for name, known in connections.items() if known.lost}
         self._means = means = [one.mean for one in self._states.values() if one.mean is not None]
@@ -60,7 +61,7 @@ class BoardRows:
         doing = self._doing.get(host)
         return Span(f"▶ {doing}", "running") if doing else Span("")
 
-    def cell(self, pair: HostPair) -> Span:
+    def cell(self, pair: BoardPair) -> Span:
         """Return what is known of a pair; blank if nothing is measured between the two."""
         known = self._states.get(pair)
         if known is None:
@@ -76,12 +77,13 @@ class BoardRows:
     def _number(self, mean: float) -> str:
         return number_in(self._metric, mean, self._factor)
 
-    def title(self, pair: HostPair, trials: Sequence[int]) -> Line:
+    def title(self, pair: BoardPair) -> Line:
         """Return what the cells are, and what is known of the pair under the cursor."""
         known = self._states.get(pair)
         line = [Span(f"{self._named}from ↓ to →", "strong"), Span(f"   {' to '.join(pair)}: ")]
         if known is None:
             return [*line, Span("not measured", "dim")]
+        trials = self._positions.get(pair, ())
         numbers = ", ".join(str(position + 1) for position in trials)
         shown = state(known.status)
         figure = "" if known.mean is None else f"{self._number(known.mean)}  "

@@ -104,8 +104,6 @@ class ListsPage(PlotPage):
         position = self._feed.position
         watched = min(board.pairs_of(position), default=None) if position >= 0 else None
         self._board.show_board(drawn, watched)
-        pair = self._board.pair
-        self._board.tell(drawn.title(pair, board.positions.get(pair, ())))
         most = int(MOST_BOARD * self.size.height)
         self._board.styles.height = min(len(board.hosts) + 2, most)
 
