@@ -8,8 +8,8 @@ gets both when it is next written to. Before that, readers find the default, or 
 
 - a trial added during a run is one more row (`benchctl.plan.strategy`); the strategy of a run is a
   key of its settings, for resume;
-- facts of another host: ``hosts`` of the run. ``facts`` are those of host ``local``, where the
-  runner is;
+- facts of another host: a row of ``host``, read as ``hosts`` of the run. ``facts`` are those of
+  host ``local``, where the runner is;
 - a clock with its error: ``clocks`` of the trial, by host; ``counters`` likewise;
 - a file of a run (a trace, a figure): a table by run, with its name, type and bytes;
 
