@@ -1,0 +1,76 @@
+"""All that a fleet's coordinator, hosts and people say to each other; each message is signed.
+
+Every message is checked when it is decoded: unknown fields are refused, and each field has a range
+or a size. Times are Unix times in seconds of the sender's clock, unless said otherwise.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct
+
+Name = Annotated[str, Meta(max_length=64)]
+Line = Annotated[str, Meta(max_length=1024)]
+Reason = Annotated[str, Meta(max_length=4096)]
+Number = Annotated[int, Meta(ge=0, lt=2**53)]
+Time = Annotated[float, Meta(ge=0, le=2.0**33)]
+
+
+class Envelope(Struct, frozen=True, forbid_unknown_fields=True):
+    """What is sent: the very bytes that were signed, by which key (its first 8 bytes, hex)."""
+
+    key: Annotated[str, Meta(max_length=16)]
+    signature: Annotated[bytes, Meta(min_length=64, max_length=64)]
+    body: Annotated[bytes, Meta(max_length=1 << 20)]
+
+
+class Head(Struct, frozen=True, forbid_unknown_fields=True):
+    """Who says something to whom, and which of their messages it is.
+
+    ``epoch`` is the revision of the coordinator's lease (0 for people), ``number`` grows within it.
+    ``nonce`` is what the receiver made at its start, empty if it made none.
+    """
+
+    fleet: Name
+    sender: Name
+    to: Name
+    epoch: Number
+    number: Number
+    issued_s: Time
+    expires_s: Time
+    nonce: Name = ""
+
+
+class EndRef(Struct, frozen=True, forbid_unknown_fields=True):
+    """One end of a flow of an attempt: the run's UUID, the trial's position, the flow's name."""
+
+    run: Name
+    trial: Number
+    attempt: Number
+    flow: Name
+    role: Name
+
+
+class Message(Struct, frozen=True, forbid_unknown_fields=True, tag_field="is"):
+    """A message of any kind; its class name is its tag."""
+
+
+class Refused(Message, frozen=True, tag="refused"):
+    """Why something was not done, and what to do."""
+
+    why: Reason
+    hint: Reason = ""
+
+
+class Done(Message, frozen=True, tag="done"):
+    """What was asked was done; ``value`` is the answer to a question."""
+
+    value: Any = None
+
+
+class Ask(Message, frozen=True, tag="ask"):
+    """A question to a host: a function of the fixed table."""
+
+    function: Name
+    arguments: Annotated[list[Any], Meta(max_length=64)]
