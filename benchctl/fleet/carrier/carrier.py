@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 from msgspec import Struct
+
+_LOG = logging.getLogger(__name__)
 
 
 class Delivered(Struct, frozen=True):
@@ -22,7 +25,15 @@ class Delivered(Struct, frozen=True):
 
 
 OnMessage = Callable[[Delivered], Awaitable[None]]
-"""Is awaited for each message, one after another."""
+"""Is awaited for each message, one after another. What it raises is logged; the next one comes."""
+
+
+async def handle(on_message: OnMessage, message: Delivered) -> None:
+    """Hand a message over; a failure of whoever gets it ends no subscription."""
+    try:
+        await on_message(message)
+    except Exception:
+        _LOG.exception("a message of %s was not handled", message.subject)
 
 
 class Subscription(Protocol):
