@@ -15,7 +15,7 @@ from benchctl.analysis.flow_result import check
 from benchctl.api import Effective, Event, Failure, Ready, Started, Warn
 from benchctl.engine.trial.ends import EndSpec
 from benchctl.fleet.messages import (
-    Question,
+    AskHost,
     Done,
     EndRef,
     FleetMessage,
@@ -108,7 +108,7 @@ class Committed(FleetMessage, frozen=True, tag="committed"):
     ends: Annotated[list[CommittedEnd], Meta(max_length=_MOST_ENDS)]
 
 
-ToHost = Prepare | Go | StopEnds | AbortEnds | Lock | Unlock | Ping | Committed | Question
+ToHost = Prepare | Go | StopEnds | AbortEnds | Lock | Unlock | Ping | Committed | AskHost
 
 
 # --- answers of a host ------------------------------------------------------------------------

@@ -69,7 +69,7 @@ class Done(FleetMessage, frozen=True, tag="done"):
     value: Any = None
 
 
-class Question(FleetMessage, frozen=True, tag="ask"):
+class AskHost(FleetMessage, frozen=True, tag="ask"):
     """A question to a host: a function of the fixed table."""
 
     function: ShortText
