@@ -23,12 +23,12 @@ from benchctl.store.log.writes import (
     AddNote,
     AddSamples,
     AddTrial,
+    ColumnValue,
     FlowRef,
     Reopen,
     SetFlow,
     SetRun,
     SetTrial,
-    Value,
     Write,
 )
 from benchctl.store.record import Recorder, SeriesKey, encoded, reopen_trials, trial_columns
@@ -261,5 +261,5 @@ def _parts(writes: Sequence[Write]) -> Iterator[list[Write]]:
 _MOST_BYTES = 1 << 19
 
 
-def _values(columns: Mapping[str, Any]) -> dict[str, Value]:
+def _values(columns: Mapping[str, Any]) -> dict[str, ColumnValue]:
     return dict(zip(columns, encoded(columns.values()), strict=True))

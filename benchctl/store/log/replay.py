@@ -17,12 +17,12 @@ from benchctl.store.log.writes import (
     AddSamples,
     AddTrial,
     AnyWrite,
+    ColumnValue,
     FlowRef,
     Reopen,
     SetFlow,
     SetRun,
     SetTrial,
-    Value,
 )
 from benchctl.store.record import Recorder, reopen_trials
 
@@ -122,7 +122,7 @@ class CopyRecorder(Recorder):
             raise KeyError("a trial, or the run")
         return int(row[0])
 
-    def _insert_trial(self, columns: Mapping[str, Value]) -> None:
+    def _insert_trial(self, columns: Mapping[str, ColumnValue]) -> None:
         names = ",".join(columns)
         marks = ",".join("?" * len(columns))
 
@@ -139,7 +139,7 @@ class CopyRecorder(Recorder):
         self._take(insert)
 
     def _insert_rows(
-        self, table: str, names: Sequence[str], ref: FlowRef, rows: Sequence[Sequence[Value]]
+        self, table: str, names: Sequence[str], ref: FlowRef, rows: Sequence[Sequence[ColumnValue]]
     ) -> None:
         if any(len(row) != len(names) for row in rows):
             raise ValueError(f"a row of {table}")
@@ -170,7 +170,7 @@ _SET = {
 """The columns of each table that a recorder sets."""
 
 
-def _checked(table: str, columns: Mapping[str, Value]) -> Mapping[str, Value]:
+def _checked(table: str, columns: Mapping[str, ColumnValue]) -> Mapping[str, ColumnValue]:
     if unknown := columns.keys() - set(_SET[table].split()):
         raise ValueError(f"column {min(unknown)} of {table}; is benchctl here older?")
     return columns

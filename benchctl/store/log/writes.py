@@ -17,8 +17,8 @@ MOST_SAMPLES = 4000
 _Word = Annotated[str, Meta(max_length=256)]
 _Count = Annotated[int, Meta(ge=0, lt=2**53)]
 _Text = Annotated[str, Meta(max_length=1 << 24)]
-Value = _Text | int | float | None
-Columns = Annotated[dict[_Word, Value], Meta(max_length=64)]
+ColumnValue = _Text | int | float | None
+Columns = Annotated[dict[_Word, ColumnValue], Meta(max_length=64)]
 
 
 class FlowRef(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
@@ -80,14 +80,14 @@ class AddFigures(Write, frozen=True, tag="figures"):
     """`Recorder.add_figures`: direction, metric, and the columns of each figure."""
 
     flow: FlowRef
-    rows: Annotated[list[list[Value]], Meta(max_length=10_000)]
+    rows: Annotated[list[list[ColumnValue]], Meta(max_length=10_000)]
 
 
 class AddEvents(Write, frozen=True, tag="events"):
     """`Recorder.add_events`: the columns of each event."""
 
     flow: FlowRef
-    rows: Annotated[list[list[Value]], Meta(max_length=100_000)]
+    rows: Annotated[list[list[ColumnValue]], Meta(max_length=100_000)]
 
 
 class AddSamples(Write, frozen=True, tag="samples"):

@@ -113,7 +113,7 @@ def test_repeats_change_nothing_and_a_gap_is_an_error(stores, tmp_path):
 
 
 def test_a_copy_that_is_made_in_the_middle_goes_on_from_there(stores, tmp_path):
-    store, copy, _ = stores
+    store = stores[0]
     messages = []
     recorder = record(store, messages)
     late = tmp_path / "late.sqlite"
