@@ -42,18 +42,26 @@ SeriesKey = tuple[int, str, int, str, tuple[str, ...]]
 """Flow id, role, number and direction of a stream, and the metrics in its samples."""
 
 
+class RunRequest(Struct, frozen=True):
+    """Who asked a fleet for a run, how much it will send, and a token that no other request has."""
+
+    person: str
+    token: str
+    sent_bytes: float
+
+
 def create_run(
     path: Path,
     run: PlannedRun,
     now: float,
     tags: Sequence[str] = (),
     before_commit: Callable[[], object] = lambda: None,
-    person: str = "",
+    asked: RunRequest | None = None,
 ) -> tuple[int, str]:
     """Write a planned run and its trials; returns its id and its name. Raises StoreError.
 
-    An interrupt until ``before_commit`` is called leaves nothing in the store. ``person`` is who
-    asked a fleet for it.
+    An interrupt until ``before_commit`` is called leaves nothing in the store. ``asked`` is kept by
+    a fleet's coordinator, see `benchctl.store.log.logged.prepare_log`.
     """
     with writing(path) as connection:
         name = free_name(connection, now)
@@ -62,10 +70,15 @@ def create_run(
             " settings, profile_text, profile_sha256, tags, person)"
             " VALUES (?,?,?,?,?,?,?,?,?,?,?,?)",
             (name, run.profile, run.title, now, Status.PLANNED, run.seed, len(run.trials),
-             to_json(run.settings), run.profile_text, run.profile_sha256, to_json(tags), person),
+             to_json(run.settings), run.profile_text, run.profile_sha256, to_json(tags),
+             asked.person if asked else ""),
         )  # fmt: skip
         run_id = int(cursor.lastrowid or 0)
         connection.executemany(_INSERT_TRIAL, (_columns(run_id, trial) for trial in run.trials))
+        if asked is not None:
+            connection.execute(
+                "INSERT INTO fleet_request VALUES (?,?,?)", (run_id, asked.token, asked.sent_bytes)
+            )
         before_commit()
     return run_id, name
 

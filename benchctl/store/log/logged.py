@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec.structs import astuple
 
@@ -42,6 +42,9 @@ _TABLES = (
     " trial INTEGER NOT NULL, attempt INTEGER NOT NULL, flow TEXT NOT NULL, role TEXT NOT NULL,"
     " number INTEGER NOT NULL,"
     " PRIMARY KEY (run_id, trial, attempt, flow, role, host)) WITHOUT ROWID",
+    "CREATE TABLE IF NOT EXISTS fleet_request ("  # what people asked for
+    " run_id INTEGER PRIMARY KEY REFERENCES run ON DELETE CASCADE, token TEXT NOT NULL UNIQUE,"
+    " sent_bytes REAL NOT NULL)",
 )
 """Of a coordinator's store alone."""
 
@@ -49,6 +52,8 @@ EndKey = tuple[str, int, int, str, str]
 """Host, position of the trial, attempt, flow and role of an end."""
 OnLogged = Callable[[int, int, bytes], object]
 """Is called with the run's id, the number and the data of each message that was written."""
+OnWritten = Callable[[Mapping[EndKey, int]], object]
+"""Is called with the last events of ends that are in the store."""
 
 
 def prepare_log(path: Path) -> None:
@@ -56,6 +61,28 @@ def prepare_log(path: Path) -> None:
     with writing(path) as connection:
         for statement in _TABLES:
             connection.execute(statement)
+
+
+def requests(path: Path) -> list[StoredRequest]:
+    """Return all that was asked for, in this order. Raises StoreError."""
+    query = (
+        "SELECT run_id, run.name, person, created_time, token, sent_bytes, status"
+        " FROM fleet_request JOIN run ON run.id = run_id ORDER BY run_id"
+    )
+    with closing(connect(path)) as connection, store_errors(path):
+        return [StoredRequest(*row) for row in connection.execute(query)]
+
+
+class StoredRequest(NamedTuple):
+    """A run that a person asked for, and its status in the store."""
+
+    run_id: int
+    name: str
+    person: str
+    created_time: float
+    token: str
+    sent_bytes: float
+    status: str
 
 
 def unsent(path: Path) -> list[tuple[int, str, int, bytes]]:
@@ -88,6 +115,12 @@ def reopen_logged(path: Path, run_id: int, on_logged: OnLogged, *, failed: bool 
         on_logged(run_id, number, data)
 
 
+def change_logged(path: Path, run_id: int, on_logged: OnLogged, **columns: Any) -> None:
+    """Set columns of a run that nobody records, and log it. Raises StoreError."""
+    with closing(LoggedRecorder(path, run_id, on_logged=on_logged)) as recorder:
+        recorder.update_run(**columns)
+
+
 def _log(
     connection: sqlite3.Connection, run_id: int, writes: Sequence[Write]
 ) -> list[tuple[int, bytes]]:
@@ -114,7 +147,7 @@ class LoggedRecorder(Recorder):
         clock: Callable[[], float] = time.monotonic,
         *,
         on_logged: OnLogged,
-        on_written: Callable[[Mapping[EndKey, int]], object] = lambda _: None,
+        on_written: OnWritten = lambda _: None,
     ) -> None:
         super().__init__(path, run_id, clock)
         self._on_logged, self._on_written = on_logged, on_written
