@@ -15,13 +15,14 @@ from contextlib import closing
 from pathlib import Path
 
 from benchctl.errors import FleetError, StoreError
-from benchctl.fleet.carrier.carrier import Delivered
+from benchctl.fleet.carrier.carrier import Delivered, Subscription
 from benchctl.fleet.person import PersonLink
 from benchctl.fleet.person_messages import PEOPLE, FetchRun, LogEntry, RunPart
 from benchctl.fleet.trust.membership import Membership
 from benchctl.fleet.trust.signing import UntrustedError, Verifier
 from benchctl.run.status import Status
 from benchctl.store.copy import check_tables, copy_run
+from benchctl.store.locks import Liveness
 from benchctl.store.log.replay import CopyRecorder, GapError
 from benchctl.store.log.writes import decode
 from benchctl.store.manage import remove_run
@@ -104,19 +105,25 @@ class RunFollower:
 
         Raises GapError if the log does not go on where the copy ends, and StoreError.
         """
-        subject = f"bench.log.{self._name}"
         with closing(CopyRecorder(self._copy, run_id)) as recorder:
-            status = self._status(run_id)
-            if status.has_ended:
-                return status
-            subscription = await self._link.carrier.follow(subject, 0, self._take)
+            if recorder.status.has_ended:
+                return recorder.status
+            subscription = await self._subscribe(f"bench.log.{self._name}", stop)
             try:
-                while not (status.has_ended or (stop is not None and stop.is_set())):
+                while not (recorder.status.has_ended or (stop is not None and stop.is_set())):
                     await self._replay(recorder)
-                    status = self._status(run_id)
-                return status
+                return recorder.status
             finally:
-                await subscription.close()
+                if subscription is not None:
+                    await subscription.close()
+
+    async def _subscribe(self, subject: str, stop: asyncio.Event | None) -> Subscription | None:
+        while stop is None or not stop.is_set():
+            try:
+                return await self._link.carrier.follow(subject, 0, self._take)
+            except ConnectionError:
+                await asyncio.sleep(1)
+        return None
 
     async def _take(self, message: Delivered) -> None:
         try:
@@ -156,28 +163,26 @@ class RunFollower:
             text = f"the fleet cannot be reached: what is shown is as of {at}"
             recorder.add_note(text, "warning", self._wall(), None, None)
 
-    def _status(self, run_id: int) -> Status:
-        with closing(Reader(self._copy)) as reader:
-            status = reader.run(run_id).status
-        return Status.RUNNING if status is Status.DIED else status
-
 
 async def follow_run(
     link: PersonLink,
     member: Membership,
     name: str,
     copy: Path,
-    hold: Callable[[int], object],
     stop: asyncio.Event | None = None,
+    began: Callable[[int], object] = lambda _: None,
+    wall: Callable[[], float] = time.time,
 ) -> Status:
-    """Bring a run into the copy and follow it to its end; ``hold`` takes its place there.
+    """Bring a run into the copy, hold its place there, and follow it to its end.
 
-    What the log has lost is copied anew. Raises UsageError, FleetError and StoreError.
+    ``began`` is called with its id when its place is held. What the log has lost is copied anew.
+    Raises UsageError, FleetError and StoreError.
     """
     while True:
         run_id = await copied(link, name, copy)
-        hold(run_id)
         try:
-            return await RunFollower(link, member, name, copy).follow(run_id, stop)
+            with Liveness(copy).hold(run_id):
+                began(run_id)
+                return await RunFollower(link, member, name, copy, wall).follow(run_id, stop)
         except GapError:
-            raise
+            remove_run(copy, run_id)

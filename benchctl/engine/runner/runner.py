@@ -128,7 +128,7 @@ class Runner:
             recorder.update_run(status=Status.FAILED, error=what, finished_time=time.time())
             raise
         finally:
-            flusher.cancel()
+            await cancel(flusher, measuring)  # no effect on one that is done
         while not recorder.flush() and not self.signals.stop.is_set():
             await asyncio.sleep(FLUSH_S)
         recorder.settle()

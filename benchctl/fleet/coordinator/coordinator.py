@@ -16,7 +16,7 @@ from benchctl.fleet.coordinator.log_sender import LogSender
 from benchctl.fleet.coordinator.presence import Presence
 from benchctl.fleet.coordinator.runs import FleetRuns, LimitsOf
 from benchctl.fleet.host_messages import Heartbeat
-from benchctl.fleet.person_messages import PEOPLE, LogEntry, ToPerson
+from benchctl.fleet.person_messages import PEOPLE, LogEntry
 from benchctl.fleet.trust.keys import Key
 from benchctl.fleet.trust.keyset import COORDINATOR
 from benchctl.fleet.trust.signing import Keys, Signer, UntrustedError, Verifier

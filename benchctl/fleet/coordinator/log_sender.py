@@ -1,4 +1,4 @@
-"""Sends the log of each run to the people who follow it, in order and each message until it is there.
+"""Sends the log of each run to those who follow it: in order, each message until it is there.
 
 What was not sent when a coordinator ended is in its store, and is sent by the next one.
 """
@@ -24,9 +24,7 @@ _AT_ONCE = 64
 class LogSender:
     """Sends what was logged. ``seal`` signs a message for all people."""
 
-    def __init__(
-        self, carrier: Carrier, store: Path, seal: Callable[[LogEntry], bytes]
-    ) -> None:
+    def __init__(self, carrier: Carrier, store: Path, seal: Callable[[LogEntry], bytes]) -> None:
         self._carrier, self._store, self._seal = carrier, store, seal
         self._queue: asyncio.Queue[tuple[int, str, int, bytes]] = asyncio.Queue()
         self._names: dict[int, str] = {}

@@ -86,9 +86,7 @@ def request_of(prepared: Planned, person: str, now_s: float) -> Request:
     return Request(0, "", person, frozenset(names), at_once, sent, now_s)
 
 
-def record_submission(
-    submit: Submit, prepared: Planned, request: Request, store: Path
-) -> Request:
+def record_submission(submit: Submit, prepared: Planned, request: Request, store: Path) -> Request:
     """Write a submitted run into the store. Raises ProfileError, UsageError or StoreError."""
     asked = RunRequest(request.person, f"{request.person} {submit.token}", request.sent_bytes)
     run_id, name = record_plan(

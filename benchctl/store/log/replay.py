@@ -8,7 +8,8 @@ from pathlib import Path
 
 from benchctl.errors import StoreError
 from benchctl.run.record import Figure, FlowEvent
-from benchctl.store.database import store_errors
+from benchctl.run.status import Status
+from benchctl.store.database import run_gone, store_errors
 from benchctl.store.log.writes import (
     AddEvents,
     AddFigures,
@@ -39,6 +40,17 @@ class CopyRecorder(Recorder):
     def number(self) -> int:
         """The number of the last message that was replayed."""
         return self._number
+
+    @property
+    def status(self) -> Status:
+        """The run's own. Asked here, since a `Reader` looks for locks of this process."""
+        with store_errors(self.path):
+            row = self._connection.execute(
+                "SELECT status FROM run WHERE id = ?", (self._run_id,)
+            ).fetchone()
+        if row is None:
+            raise run_gone(self.path)
+        return Status(row["status"])
 
     def replay(self, number: int, writes: Iterable[AnyWrite]) -> None:
         """Collect the next message for the next `flush`; one that was replayed does nothing.

@@ -17,7 +17,7 @@ MOST_SAMPLES = 4000
 _Word = Annotated[str, Meta(max_length=256)]
 _Count = Annotated[int, Meta(ge=0, lt=2**53)]
 _Text = Annotated[str, Meta(max_length=1 << 24)]
-ColumnValue = _Text | int | float | None
+ColumnValue = _Text | int | float | bool | None
 Columns = Annotated[dict[_Word, ColumnValue], Meta(max_length=64)]
 
 
