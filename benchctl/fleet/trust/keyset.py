@@ -11,7 +11,7 @@ from typing import Annotated, Final
 import msgspec
 from msgspec import Meta, Struct
 
-from benchctl.fleet.messages import Name, Number
+from benchctl.fleet.messages import Serial, ShortText
 from benchctl.fleet.trust.keys import PUBLIC_BYTES, Key, key_id
 from benchctl.fleet.trust.signing import (
     KEYS_DOMAIN,
@@ -31,8 +31,8 @@ Public = Annotated[bytes, Meta(min_length=PUBLIC_BYTES, max_length=PUBLIC_BYTES)
 class KeySet(Struct, frozen=True, forbid_unknown_fields=True):
     """The public keys of a fleet's coordinator; ``number`` grows with each set."""
 
-    fleet: Name
-    number: Number
+    fleet: ShortText
+    number: Serial
     coordinators: Annotated[tuple[Public, ...], Meta(min_length=1, max_length=4)]
 
     def find(self, key: str) -> KnownKey | None:

@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from benchctl.errors import FleetError
-from benchctl.fleet.messages import Line, Name, Time
+from benchctl.fleet.messages import LineText, ShortText, UnixTime
 from benchctl.fleet.trust.keys import Key, write_secret
 from benchctl.fleet.trust.keyset import KeySet, Public, open_keys
 from benchctl.fleet.trust.signing import UNDECODABLE, UntrustedError
@@ -36,11 +36,11 @@ class Server(Struct, frozen=True, forbid_unknown_fields=True):
     ``root`` the public root key. ``proxy`` is the address of an HTTP proxy, empty for none.
     """
 
-    fleet: Name
-    address: Line
+    fleet: ShortText
+    address: LineText
     ca: Annotated[str, Meta(max_length=8192)]
     root: Public
-    proxy: Line = ""
+    proxy: LineText = ""
 
 
 class Membership(Struct, frozen=True, forbid_unknown_fields=True):
@@ -50,7 +50,7 @@ class Membership(Struct, frozen=True, forbid_unknown_fields=True):
     """
 
     server: Server
-    name: Name
+    name: ShortText
     seed: Annotated[str, Meta(max_length=64)]
     keys: Annotated[bytes, Meta(max_length=4096)]
     rights: Rights | Literal[""] = ""
@@ -79,9 +79,9 @@ class Token(Struct, frozen=True, forbid_unknown_fields=True):
     """Lets one host join once, until it expires: its key logs in and signs the host's own."""
 
     server: Server
-    name: Name
+    name: ShortText
     seed: Annotated[str, Meta(max_length=64)]
-    expires_s: Time
+    expires_s: UnixTime
 
     @property
     def text(self) -> str:
