@@ -6,9 +6,12 @@ or a size. Times are Unix times in seconds of the sender's clock, unless said ot
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 from msgspec import Meta, Struct
+
+COORDINATOR: Final = "coordinator"
+"""The name of whoever holds the lease; no host and no person has it."""
 
 Name = Annotated[str, Meta(max_length=64)]
 Line = Annotated[str, Meta(max_length=1024)]

@@ -6,12 +6,12 @@ messages of either are accepted. A set with a lower number is refused.
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+from typing import Annotated
 
 import msgspec
 from msgspec import Meta, Struct
 
-from benchctl.fleet.messages import Name, Number
+from benchctl.fleet.messages import COORDINATOR, Name, Number
 from benchctl.fleet.trust.keys import PUBLIC_BYTES, Key, key_id
 from benchctl.fleet.trust.signing import (
     KEYS_DOMAIN,
@@ -21,9 +21,6 @@ from benchctl.fleet.trust.signing import (
     seal,
     unseal,
 )
-
-COORDINATOR: Final = "coordinator"
-"""The name that the coordinator signs as, and messages to it have."""
 
 Public = Annotated[bytes, Meta(min_length=PUBLIC_BYTES, max_length=PUBLIC_BYTES)]
 
