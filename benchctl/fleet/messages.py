@@ -77,3 +77,10 @@ class Ask(Message, frozen=True, tag="ask"):
 
     function: Name
     arguments: Annotated[list[Any], Meta(max_length=64)]
+
+
+class Join(Message, frozen=True, tag="join"):
+    """A host that has a token asks to be taken in: its own public key, and its version."""
+
+    public: Annotated[bytes, Meta(min_length=32, max_length=32)]
+    version: Name

@@ -100,13 +100,17 @@ class FleetDirectory:
         self.members()
         return self._keys.get(key)
 
-    def change(self, how: Callable[[Members], Members]) -> Members:
-        """Change who is in the fleet; the server knows it at once. Raises FleetError."""
+    def change(self, how: Callable[[Members], Members], *, at_once: bool = True) -> Members:
+        """Change who is in the fleet; the server knows it at once. Raises FleetError.
+
+        Unless ``at_once``, the caller has the server read it, by `reload_server`.
+        """
         with self._lock():
             members = how(self.members().current(time.time()))
             write_secret(self.path / "members.json", _json(members), replace=True)
             self.write_conf(members)
-            self.reload_server()
+            if at_once:
+                self.reload_server()
         return members
 
     def write_conf(self, members: Members) -> None:
@@ -141,7 +145,7 @@ class FleetDirectory:
             return members.invite_host(name, key.nkey, expires_s)
 
         self.change(invite)
-        return Token(self.server(), name, key.text, expires_s)
+        return Token(self.server(), name, key.text, self.keys(), expires_s)
 
     def member(self, name: str, key: Key, rights: Rights | str = "") -> Membership:
         """Return what a member gets to know of the fleet."""

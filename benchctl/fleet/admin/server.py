@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from benchctl.errors import FleetError, MissingError
 from benchctl.fleet.admin.directory import FleetDirectory
+from benchctl.fleet.carrier.opening import open_carrier
 from benchctl.fleet.carrier.streams import (
     LEASE_LIFE_S,
     LEASES,
@@ -103,32 +104,14 @@ async def make_streams(directory: FleetDirectory, patience_s: float) -> None:
 
     Raises FleetError if the server cannot be reached in time, or refuses.
     """
-    from nats.js.errors import APIError
-
-    from benchctl.fleet.carrier.opening import open_carrier
-
     carrier = open_carrier(directory.server(), directory.setup_key(), "setup")
     try:
         async with carrier:
             await carrier.wait_connected(patience_s)
             for config in [*map(_stream, STREAMS), _lease()]:
-                await _make(carrier, config)
-    except (ConnectionError, APIError) as error:
+                await carrier.make_stream(config)
+    except ConnectionError as error:
         raise FleetError(f"the streams cannot be made: {error}") from None
-
-
-async def _make(carrier: Any, config: dict[str, Any]) -> None:
-    from nats.js.errors import APIError, NotFoundError
-
-    name = config["name"]
-    try:
-        await carrier.call(f"$JS.API.STREAM.INFO.{name}", {})
-    except NotFoundError:
-        await carrier.call(f"$JS.API.STREAM.CREATE.{name}", config)
-        return
-    except APIError as error:
-        raise FleetError(f"stream {name}: {error.description}") from None
-    await carrier.call(f"$JS.API.STREAM.UPDATE.{name}", config)
 
 
 def _stream(stream: Stream) -> dict[str, Any]:

@@ -50,6 +50,8 @@ HEARTBEAT_S: Final = 1.0
 """So often the server says that a stream has nothing new."""
 SILENCE_S: Final = 3 * HEARTBEAT_S
 
+NOT_LET_IN: Final = "the server does not know this key: it was withdrawn, or never joined"
+
 _MOST_PENDING: Final = 1 << 26
 _NO_SUCH_REVISION: Final = 10071, 10164
 _FULL: Final = 10023, 10047, 10077
@@ -183,14 +185,24 @@ class NatsCarrier:
             raise ConnectionError(_why(error)) from error
         return int(answer["seq"])
 
-    async def call(self, subject: str, body: dict[str, Any]) -> dict[str, Any]:
-        """Ask the server's own API. Raises ConnectionError, or `nats.js.errors.APIError`."""
+    async def make_stream(self, config: dict[str, Any]) -> None:
+        """Make a stream, or change it to this configuration of JetStream's API.
+
+        Raises ConnectionError, which says why the server does not.
+        """
+        name = config["name"]
+        body = json.dumps(config).encode()
         try:
-            return await _ask(self._demand(), subject, json.dumps(body).encode())
-        except nats.js.errors.APIError:
-            raise
+            try:
+                await _ask(self._demand(), f"$JS.API.STREAM.INFO.{name}", b"{}")
+            except nats.js.errors.NotFoundError:
+                await _ask(self._demand(), f"$JS.API.STREAM.CREATE.{name}", body)
+            else:
+                await _ask(self._demand(), f"$JS.API.STREAM.UPDATE.{name}", body)
+        except nats.js.errors.APIError as error:
+            raise ConnectionError(f"stream {name}: {error.description}") from None
         except (TimeoutError, nats.errors.Error) as error:
-            raise ConnectionError(_why(error)) from error
+            raise ConnectionError(f"stream {name}: {_why(error)}") from None
 
     def leave(self, subscription: _Subscription) -> None:
         """Renew a subscription no more."""
@@ -229,9 +241,10 @@ class NatsCarrier:
                 async with self._changed:
                     self._changed.notify_all()
                 await closed.wait()
-                self.why = _why(client.last_error) if client.last_error else "it has closed"
+                error = client.last_error
+                self.why = _plain(_why(error)) if error else "it has closed"
             except _UNREACHABLE as error:
-                self.why = (self._tunnel and self._tunnel.why) or _why(error)
+                self.why = (self._tunnel and self._tunnel.why) or await _last_words(client, error)
             finally:
                 self._client = None
                 with suppress(*_UNREACHABLE):
@@ -434,6 +447,20 @@ def _why(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
     return str(error).removeprefix("nats: ") or type(error).__name__
+
+
+async def _last_words(client: Client, error: Exception) -> str:
+    """Return why a server closed a new connection: it says so, but nats-py has not read it then."""
+    with suppress(Exception):
+        async with asyncio.timeout(0.5):
+            while line := await client._transport.readline():  # type: ignore[union-attr]
+                if line.startswith(b"-ERR"):
+                    return _plain(line.decode("latin-1")[4:].strip(" '\r\n"))
+    return _plain(_why(error))
+
+
+def _plain(why: str) -> str:
+    return NOT_LET_IN if "authorization violation" in why.lower() else why
 
 
 def _quieten() -> None:

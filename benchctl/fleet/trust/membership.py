@@ -81,6 +81,7 @@ class Token(Struct, frozen=True, forbid_unknown_fields=True):
     server: Server
     name: Name
     seed: Annotated[str, Meta(max_length=64)]
+    keys: Annotated[bytes, Meta(max_length=4096)]
     expires_s: Time
 
     @property
@@ -97,7 +98,8 @@ class Token(Struct, frozen=True, forbid_unknown_fields=True):
             raw = base64.b64decode(text.removeprefix(_TOKEN_WORD), b"-_", validate=True)
             token = msgspec.msgpack.decode(raw, type=cls)
             Key.parse(token.seed)
-        except (ValueError, *UNDECODABLE):
+            open_keys(token.keys, token.server.root, token.server.fleet)
+        except (ValueError, UntrustedError, *UNDECODABLE):
             raise FleetError(
                 "this is no token, or a part of one",
                 "copy the whole line that benchctl fleet add printed",

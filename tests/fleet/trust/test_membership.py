@@ -28,7 +28,7 @@ def keys(number, root=ROOT):
 
 
 MEMBER = Membership(SERVER, "alice", ALICE.text, keys(1), "run")
-TOKEN = Token(SERVER, "paris", Key(bytes(32)).text, 1_800_000_000.0)
+TOKEN = Token(SERVER, "paris", Key(bytes(32)).text, keys(1), 1_800_000_000.0)
 
 
 def test_a_member_s_file_is_its_owner_s_alone(tmp_path):
