@@ -13,11 +13,11 @@ from msgspec import Meta, Struct
 COORDINATOR: Final = "coordinator"
 """The name of whoever holds the lease; no host and no person has it."""
 
-Name = Annotated[str, Meta(max_length=64)]
-Line = Annotated[str, Meta(max_length=1024)]
-Reason = Annotated[str, Meta(max_length=4096)]
-Number = Annotated[int, Meta(ge=0, lt=2**53)]
-Time = Annotated[float, Meta(ge=0, le=2.0**33)]
+ShortText = Annotated[str, Meta(max_length=64)]
+LineText = Annotated[str, Meta(max_length=1024)]
+ReasonText = Annotated[str, Meta(max_length=4096)]
+Serial = Annotated[int, Meta(ge=0, lt=2**53)]
+UnixTime = Annotated[float, Meta(ge=0, le=2.0**33)]
 
 
 class Envelope(Struct, frozen=True, forbid_unknown_fields=True):
@@ -35,52 +35,52 @@ class Head(Struct, frozen=True, forbid_unknown_fields=True):
     ``nonce`` is what the receiver made at its start, empty if it made none.
     """
 
-    fleet: Name
-    sender: Name
-    to: Name
-    epoch: Number
-    number: Number
-    issued_s: Time
-    expires_s: Time
-    nonce: Name = ""
+    fleet: ShortText
+    sender: ShortText
+    to: ShortText
+    epoch: Serial
+    number: Serial
+    issued_s: UnixTime
+    expires_s: UnixTime
+    nonce: ShortText = ""
 
 
 class EndRef(Struct, frozen=True, forbid_unknown_fields=True):
     """One end of a flow of an attempt: the run's UUID, the trial's position, the flow's name."""
 
-    run: Name
-    trial: Number
-    attempt: Number
-    flow: Name
-    role: Name
+    run: ShortText
+    trial: Serial
+    attempt: Serial
+    flow: ShortText
+    role: ShortText
 
 
-class Message(Struct, frozen=True, forbid_unknown_fields=True, tag_field="is"):
+class FleetMessage(Struct, frozen=True, forbid_unknown_fields=True, tag_field="is"):
     """A message of any kind; its class name is its tag."""
 
 
-class Refused(Message, frozen=True, tag="refused"):
+class Refused(FleetMessage, frozen=True, tag="refused"):
     """Why something was not done, and what to do."""
 
-    why: Reason
-    hint: Reason = ""
+    why: ReasonText
+    hint: ReasonText = ""
 
 
-class Done(Message, frozen=True, tag="done"):
+class Done(FleetMessage, frozen=True, tag="done"):
     """What was asked was done; ``value`` is the answer to a question."""
 
     value: Any = None
 
 
-class Ask(Message, frozen=True, tag="ask"):
+class AskHost(FleetMessage, frozen=True, tag="ask"):
     """A question to a host: a function of the fixed table."""
 
-    function: Name
+    function: ShortText
     arguments: Annotated[list[Any], Meta(max_length=64)]
 
 
-class Join(Message, frozen=True, tag="join"):
+class Join(FleetMessage, frozen=True, tag="join"):
     """A host that has a token asks to be taken in: its own public key, and its version."""
 
     public: Annotated[bytes, Meta(min_length=32, max_length=32)]
-    version: Name
+    version: ShortText

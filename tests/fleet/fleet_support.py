@@ -12,7 +12,7 @@ from benchctl.fleet.admin.directory import FleetDirectory
 from benchctl.fleet.admin.members import Person
 from benchctl.fleet.admin.server import TrialServer, find_server
 from benchctl.fleet.carrier.opening import open_carrier
-from benchctl.fleet.trust.keys import Key
+from benchctl.fleet.trust.keys import SigningKey
 
 
 def need_server():
@@ -35,7 +35,7 @@ class Fleet:
     def __init__(self, path, *, hosts=("paris", "rome"), people=("alice", "bob")):
         address = f"127.0.0.1:{free_port()}"
         self.directory = FleetDirectory.make(path / "lab", "lab", address, address, time.time())
-        self.keys = {name: Key.make() for name in (*hosts, *people)}
+        self.keys = {name: SigningKey.make() for name in (*hosts, *people)}
         for name in hosts:
             token = self.directory.invite_host(name, time.time() + 60)
             assert token.name == name

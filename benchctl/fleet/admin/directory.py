@@ -21,7 +21,7 @@ from benchctl.errors import FleetError, UsageError
 from benchctl.fleet.admin.conf import server_conf
 from benchctl.fleet.admin.members import Members
 from benchctl.fleet.trust.certificates import make_ca, make_server
-from benchctl.fleet.trust.keys import Key, need_cryptography, parse_nkey, write_secret
+from benchctl.fleet.trust.keys import SigningKey, need_cryptography, parse_nkey, write_secret
 from benchctl.fleet.trust.keyset import KeySet, open_keys, sign_keys
 from benchctl.fleet.trust.membership import Membership, Rights, Server, Token
 from benchctl.fleet.trust.signing import KnownKey
@@ -58,7 +58,7 @@ class FleetDirectory:
             path.chmod(0o700)
         except OSError as error:
             raise FleetError(f"{path}: {error.strerror}") from None
-        root, coordinator, setup = Key.make(), Key.make(), Key.make()
+        root, coordinator, setup = SigningKey.make(), SigningKey.make(), SigningKey.make()
         root.write(path / "root.seed")
         coordinator.write(path / "coordinator.seed")
         setup.write(path / "setup.seed")
@@ -138,7 +138,7 @@ class FleetDirectory:
 
     def invite_host(self, name: str, expires_s: float) -> Token:
         """Let a host join, once. Raises UsageError for a bad name."""
-        key = Key.make()
+        key = SigningKey.make()
 
         def invite(members: Members) -> Members:
             members.check_new(name, again=True)
@@ -147,7 +147,7 @@ class FleetDirectory:
         self.change(invite)
         return Token(self.server(), name, key.text, self.keys(), expires_s)
 
-    def member(self, name: str, key: Key, rights: Rights | str = "") -> Membership:
+    def member(self, name: str, key: SigningKey, rights: Rights | str = "") -> Membership:
         """Return what a member gets to know of the fleet."""
         return Membership(self.server(), name, key.text, self.keys(), rights)  # type: ignore[arg-type]
 
@@ -162,13 +162,13 @@ class FleetDirectory:
         """Return the signed set of the coordinator's keys."""
         return (self.path / "keys").read_bytes()
 
-    def coordinator_key(self) -> Key:
+    def coordinator_key(self) -> SigningKey:
         """Return the key that the coordinator signs with and logs in by. Raises FleetError."""
-        return Key.read(self.path / "coordinator.seed")
+        return SigningKey.read(self.path / "coordinator.seed")
 
-    def setup_key(self) -> Key:
+    def setup_key(self) -> SigningKey:
         """Return the key of who makes the streams. Raises FleetError."""
-        return Key.read(self.path / "setup.seed")
+        return SigningKey.read(self.path / "setup.seed")
 
     def renew_certificate(self, now_s: float) -> None:
         """Make another certificate of the server. Raises FleetError."""
@@ -189,7 +189,7 @@ class FleetDirectory:
 
         Raises FleetError, for example if the root key is elsewhere.
         """
-        root, key = Key.read(self.path / "root.seed"), Key.make()
+        root, key = SigningKey.read(self.path / "root.seed"), SigningKey.make()
         made: list[KeySet] = []
 
         def renew(members: Members) -> Members:

@@ -14,7 +14,7 @@ from benchctl.fleet.admin.directory import FleetDirectory
 from benchctl.fleet.carrier.carrier import Delivered, OnMessage
 from benchctl.fleet.carrier.opening import open_carrier
 from benchctl.fleet.messages import COORDINATOR, Done, Join, Refused
-from benchctl.fleet.trust.keys import Key, nkey
+from benchctl.fleet.trust.keys import SigningKey, nkey
 from benchctl.fleet.trust.membership import (
     Membership,
     Token,
@@ -67,7 +67,7 @@ async def join(token: Token, directory: Path, proxy: str = "") -> Membership:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise FleetError(f"{directory}: {error.strerror}") from None
-    key = Key.make()
+    key = SigningKey.make()
     member = Membership(server, token.name, key.text, token.keys)
     # The key is on the disk before anybody knows of it.
     pending = directory / f"{HOST_FILE}.joining"
@@ -89,7 +89,7 @@ async def join(token: Token, directory: Path, proxy: str = "") -> Membership:
 
 
 async def _ask(token: Token, member: Membership) -> None:
-    signs = Key.parse(token.seed)
+    signs = SigningKey.parse(token.seed)
     fleet = token.server.fleet
     data = Signer(signs, fleet, token.name).seal(
         Join(member.key.public, __version__), COORDINATOR, now_s=time.time()

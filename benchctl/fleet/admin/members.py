@@ -11,10 +11,10 @@ from typing import Annotated, Final
 from msgspec import Meta, Struct, structs
 
 from benchctl.errors import FleetError, UsageError
-from benchctl.fleet.messages import COORDINATOR, Line, Name, Number, Time
+from benchctl.fleet.messages import COORDINATOR, LineText, Serial, ShortText, UnixTime
 from benchctl.fleet.trust.keys import key_id, parse_nkey
 from benchctl.fleet.trust.membership import Rights
-from benchctl.fleet.trust.signing import KnownKey, Role
+from benchctl.fleet.trust.signing import KnownKey, MemberRole
 
 _NAME: Final = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 _TAKEN: Final = frozenset({COORDINATOR, "setup", "root", "everyone"})
@@ -22,11 +22,11 @@ _TAKEN: Final = frozenset({COORDINATOR, "setup", "root", "everyone"})
 Nkey = Annotated[str, Meta(max_length=64)]
 
 
-class Host(Struct, frozen=True, forbid_unknown_fields=True):
+class FleetHost(Struct, frozen=True, forbid_unknown_fields=True):
     """A host; ``joined_s`` is when it joined."""
 
     nkey: Nkey
-    joined_s: Time
+    joined_s: UnixTime
 
 
 class Person(Struct, frozen=True, forbid_unknown_fields=True):
@@ -34,29 +34,29 @@ class Person(Struct, frozen=True, forbid_unknown_fields=True):
 
     nkey: Nkey
     rights: Rights
-    hosts_at_once: Number = 64
-    trials_at_once: Number = 32
-    bytes_a_day: Number = 10**13
+    hosts_at_once: Serial = 64
+    trials_at_once: Serial = 32
+    bytes_a_day: Serial = 10**13
 
 
 class Invited(Struct, frozen=True, forbid_unknown_fields=True):
     """A host that may join until its token expires; the key is the token's."""
 
     nkey: Nkey
-    expires_s: Time
+    expires_s: UnixTime
 
 
 class Members(Struct, frozen=True, forbid_unknown_fields=True):
     """All of a fleet; ``coordinators`` are the keys that the root key signed, the newest last."""
 
-    fleet: Name
-    address: Line
+    fleet: ShortText
+    address: LineText
     setup: Nkey
     coordinators: tuple[Nkey, ...]
-    keys_number: Number = 1
-    hosts: dict[Name, Host] = {}
-    people: dict[Name, Person] = {}
-    invited: dict[Name, Invited] = {}
+    keys_number: Serial = 1
+    hosts: dict[ShortText, FleetHost] = {}
+    people: dict[ShortText, Person] = {}
+    invited: dict[ShortText, Invited] = {}
 
     def check_new(self, name: str, *, again: bool = False) -> None:
         """Raise UsageError unless a host or a person may have this name.
@@ -84,7 +84,7 @@ class Members(Struct, frozen=True, forbid_unknown_fields=True):
                 f"benchctl fleet add {name} makes another",
             )
         left = {each: token for each, token in self.invited.items() if each != name}
-        hosts = self.hosts | {name: Host(nkey, now_s)}
+        hosts = self.hosts | {name: FleetHost(nkey, now_s)}
         return structs.replace(self, invited=left, hosts=hosts)
 
     def invite_person(self, name: str, person: Person) -> Members:
@@ -109,7 +109,7 @@ class Members(Struct, frozen=True, forbid_unknown_fields=True):
 
     def keys(self) -> dict[str, KnownKey]:
         """Return all known keys by `key_id`."""
-        each: list[tuple[Role, str, str]] = [
+        each: list[tuple[MemberRole, str, str]] = [
             *(("coordinator", COORDINATOR, nkey) for nkey in self.coordinators),
             *(("host", name, host.nkey) for name, host in self.hosts.items()),
             *(("person", name, person.nkey) for name, person in self.people.items()),

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack, suppress
 from functools import partial
 from random import uniform
-from typing import Any, Final, Protocol, Self
+from typing import Any, Final, Self
 
 import nats.errors
 import nats.js.errors
@@ -40,6 +40,7 @@ from benchctl.fleet.carrier.streams import (
     matches,
     may_answer,
 )
+from benchctl.fleet.trust.keys import SigningKey
 
 CONNECT_S: Final = 3.0
 ANSWER_S: Final = 2.0
@@ -59,17 +60,6 @@ _FULL: Final = 10023, 10047, 10077
 _UNREACHABLE: Final = (OSError, ssl.SSLError, asyncio.TimeoutError, nats.errors.Error)
 
 
-class Login(Protocol):
-    """Signs the server's challenge when it lets somebody in."""
-
-    @property
-    def nkey(self) -> str:
-        """The public key's text."""
-
-    def sign(self, data: bytes) -> bytes:
-        """Return the signature."""
-
-
 class NatsCarrier:
     """A client of a server; see `Carrier` for what each method promises.
 
@@ -81,7 +71,7 @@ class NatsCarrier:
         proxy: host and port of an HTTP proxy on the way, empty for none.
     """
 
-    def __init__(self, address: str, ca: str, key: Login, name: str, proxy: str = "") -> None:
+    def __init__(self, address: str, ca: str, key: SigningKey, name: str, proxy: str = "") -> None:
         self._address = address
         self._tls = ssl.create_default_context(cadata=ca)
         self._tls.minimum_version = ssl.TLSVersion.TLSv1_3

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from benchctl.errors import MissingError
-from benchctl.fleet.trust.keys import Key, need_cryptography
+from benchctl.fleet.trust.keys import SigningKey, need_cryptography
 from benchctl.fleet.trust.membership import Server
 
 if TYPE_CHECKING:
     from benchctl.fleet.carrier.nats import NatsCarrier
 
 
-def open_carrier(server: Server, key: Key, name: str) -> NatsCarrier:
+def open_carrier(server: Server, key: SigningKey, name: str) -> NatsCarrier:
     """Return the carrier of a member, not connected yet. Raises MissingError without nats-py."""
     need_cryptography()
     try:

@@ -11,8 +11,8 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta, Struct
 
-from benchctl.fleet.messages import COORDINATOR, Name, Number
-from benchctl.fleet.trust.keys import PUBLIC_BYTES, Key, key_id
+from benchctl.fleet.messages import COORDINATOR, Serial, ShortText
+from benchctl.fleet.trust.keys import PUBLIC_BYTES, SigningKey, key_id
 from benchctl.fleet.trust.signing import (
     KEYS_DOMAIN,
     UNDECODABLE,
@@ -28,8 +28,8 @@ Public = Annotated[bytes, Meta(min_length=PUBLIC_BYTES, max_length=PUBLIC_BYTES)
 class KeySet(Struct, frozen=True, forbid_unknown_fields=True):
     """The public keys of a fleet's coordinator; ``number`` grows with each set."""
 
-    fleet: Name
-    number: Number
+    fleet: ShortText
+    number: Serial
     coordinators: Annotated[tuple[Public, ...], Meta(min_length=1, max_length=4)]
 
     def find(self, key: str) -> KnownKey | None:
@@ -40,7 +40,7 @@ class KeySet(Struct, frozen=True, forbid_unknown_fields=True):
         return None
 
 
-def sign_keys(root: Key, keys: KeySet) -> bytes:
+def sign_keys(root: SigningKey, keys: KeySet) -> bytes:
     """Return a signed set."""
     return seal(root, KEYS_DOMAIN, msgspec.msgpack.encode(keys))
 

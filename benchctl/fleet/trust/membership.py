@@ -15,8 +15,8 @@ import msgspec
 from msgspec import Meta, Struct
 
 from benchctl.errors import FleetError
-from benchctl.fleet.messages import Line, Name, Time
-from benchctl.fleet.trust.keys import Key, write_secret
+from benchctl.fleet.messages import LineText, ShortText, UnixTime
+from benchctl.fleet.trust.keys import SigningKey, write_secret
 from benchctl.fleet.trust.keyset import KeySet, Public, open_keys
 from benchctl.fleet.trust.signing import UNDECODABLE, UntrustedError
 
@@ -36,11 +36,11 @@ class Server(Struct, frozen=True, forbid_unknown_fields=True):
     ``root`` the public root key. ``proxy`` is the address of an HTTP proxy, empty for none.
     """
 
-    fleet: Name
-    address: Line
+    fleet: ShortText
+    address: LineText
     ca: Annotated[str, Meta(max_length=8192)]
     root: Public
-    proxy: Line = ""
+    proxy: LineText = ""
 
 
 class Membership(Struct, frozen=True, forbid_unknown_fields=True):
@@ -50,15 +50,15 @@ class Membership(Struct, frozen=True, forbid_unknown_fields=True):
     """
 
     server: Server
-    name: Name
+    name: ShortText
     seed: Annotated[str, Meta(max_length=64)]
     keys: Annotated[bytes, Meta(max_length=4096)]
     rights: Rights | Literal[""] = ""
 
     @property
-    def key(self) -> Key:
+    def key(self) -> SigningKey:
         """The member's private key."""
-        return Key.parse(self.seed)
+        return SigningKey.parse(self.seed)
 
     @property
     def fleet(self) -> str:
@@ -79,10 +79,10 @@ class Token(Struct, frozen=True, forbid_unknown_fields=True):
     """Lets one host join once, until it expires: its key logs in and signs the host's own."""
 
     server: Server
-    name: Name
+    name: ShortText
     seed: Annotated[str, Meta(max_length=64)]
     keys: Annotated[bytes, Meta(max_length=4096)]
-    expires_s: Time
+    expires_s: UnixTime
 
     @property
     def text(self) -> str:
@@ -97,7 +97,7 @@ class Token(Struct, frozen=True, forbid_unknown_fields=True):
                 raise ValueError
             raw = base64.b64decode(text.removeprefix(_TOKEN_WORD), b"-_", validate=True)
             token = msgspec.msgpack.decode(raw, type=cls)
-            Key.parse(token.seed)
+            SigningKey.parse(token.seed)
             open_keys(token.keys, token.server.root, token.server.fleet)
         except (ValueError, UntrustedError, *UNDECODABLE):
             raise FleetError(
@@ -115,7 +115,7 @@ def read_membership(path: Path) -> Membership:
             if os.fstat(file.fileno()).st_mode & 0o077:
                 raise FleetError(f"{path}: others can read this secret", f"chmod 600 {path}")
             member = msgspec.json.decode(file.read(_MOST_BYTES), type=Membership)
-        Key.parse(member.seed)
+        SigningKey.parse(member.seed)
         member.key_set()
     except OSError as error:
         raise FleetError(f"{path}: {error.strerror}", hint) from None
