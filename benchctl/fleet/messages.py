@@ -6,9 +6,12 @@ or a size. Times are Unix times in seconds of the sender's clock, unless said ot
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 from msgspec import Meta, Struct
+
+COORDINATOR: Final = "coordinator"
+"""The name of whoever holds the lease; no host and no person has it."""
 
 ShortText = Annotated[str, Meta(max_length=64)]
 LineText = Annotated[str, Meta(max_length=1024)]
@@ -74,3 +77,10 @@ class AskHost(FleetMessage, frozen=True, tag="ask"):
 
     function: ShortText
     arguments: Annotated[list[Any], Meta(max_length=64)]
+
+
+class Join(FleetMessage, frozen=True, tag="join"):
+    """A host that has a token asks to be taken in: its own public key, and its version."""
+
+    public: Annotated[bytes, Meta(min_length=32, max_length=32)]
+    version: ShortText

@@ -46,9 +46,13 @@ class Subscription(Protocol):
 class Carrier(Protocol):
     """Carries messages; use as an async context manager.
 
-    All methods but `publish` raise ConnectionError while nothing is carried. Messages of core
-    subjects arrive once or not at all, those of a stream in order, each at least once.
+    It connects by itself, again and again. `send`, `request` and `lease` raise ConnectionError
+    while nothing is carried. Messages of core subjects arrive once or not at all, those of a stream
+    in order, each at least once.
     """
+
+    async def wait_connected(self, timeout_s: float) -> None:
+        """Wait until messages are carried. Raises ConnectionError, which says why they are not."""
 
     async def send(self, subject: str, data: bytes) -> None:
         """Send a message that may be lost."""
@@ -64,12 +68,16 @@ class Carrier(Protocol):
         """
 
     async def listen(self, subject: str, on_message: OnMessage) -> Subscription:
-        """Deliver the messages of a core subject, which may end with a wildcard."""
+        """Deliver the messages of a core subject, which may end with a wildcard.
+
+        If messages are carried now, none that is sent after the return is left out.
+        """
 
     async def follow(self, subject: str, after: int, on_message: OnMessage) -> Subscription:
         """Deliver the messages of a stream after a sequence, and all that come; none is left out.
 
-        Those that the stream no longer has are skipped: the next sequence then shows a gap.
+        Those that the stream no longer has are skipped: the next sequence then shows a gap. If the
+        stream was lost and is another one now, all of it is delivered, with lower sequences.
         """
 
     async def lease(self, key: str, value: bytes, revision: int) -> int:

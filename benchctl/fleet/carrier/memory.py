@@ -287,6 +287,12 @@ class MemoryCarrier:
     def is_connected(self) -> bool:
         return not (self._is_cut or self._is_closed or self.broker.stands)
 
+    async def wait_connected(self, timeout_s: float) -> None:
+        try:
+            await asyncio.wait_for(self.broker.wait(lambda: self.is_connected), timeout_s)
+        except TimeoutError:
+            self._demand()
+
     async def send(self, subject: str, data: bytes) -> None:
         self._demand()
         self.broker.deliver(subject, data)
@@ -317,13 +323,11 @@ class MemoryCarrier:
             await asyncio.sleep(0)
 
     async def listen(self, subject: str, on_message: OnMessage) -> _Subscription:
-        self._demand()
         subscription = _Subscription(self, subject, on_message)
         self.subscriptions.add(subscription)
         return subscription.listen()
 
     async def follow(self, subject: str, after: int, on_message: OnMessage) -> _Subscription:
-        self._demand()
         self.broker.kept(subject)
         subscription = _Subscription(self, subject, on_message)
         self.subscriptions.add(subscription)

@@ -1,10 +1,12 @@
-"""The streams of a fleet, and the bucket of its leases: subjects, bounds, how long they keep."""
+"""The subjects of a fleet, its streams with their bounds, and the bucket of its leases."""
 
 from __future__ import annotations
 
 from typing import Final
 
 from msgspec import Struct
+
+from benchctl.fleet.messages import COORDINATOR
 
 
 class Stream(Struct, frozen=True):
@@ -40,6 +42,20 @@ REPEATS_WITHIN_S: Final = 120.0
 LEASES: Final = "lease"
 LEASE_LIFE_S: Final = 2.0
 """A lease that is not renewed for so long is free."""
+
+
+def inbox(name: str) -> str:
+    """Return what the subjects begin with at which answers to a member arrive."""
+    return f"_INBOX_{name}"
+
+
+def may_answer(subject: str, reply: str) -> bool:
+    """Return whether the answer to a message may go to the subject that its sender chose.
+
+    A sender's own inbox is the only one: another subject could be that of a host or of a stream.
+    """
+    sender = COORDINATOR if subject.startswith("bench.run.") else subject.rpartition(".")[2]
+    return reply.startswith(f"{inbox(sender)}.")
 
 
 def matches(pattern: str, subject: str) -> bool:

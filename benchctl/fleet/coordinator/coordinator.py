@@ -21,7 +21,7 @@ from benchctl.fleet.trust.keys import Key
 from benchctl.fleet.trust.keyset import COORDINATOR
 from benchctl.fleet.trust.signing import Keys, Signer, UntrustedError, Verifier
 from benchctl.hosts.hosts import Hosts, OnConnect
-from benchctl.store.log.logged import prepare_log
+from benchctl.store.log.logged import prepare_log, requests
 
 TICK_S = 1.0
 _DRAIN_S = 2.0
@@ -96,6 +96,8 @@ class Coordinator:
         """Take the lease and measure what people ask for. Raises FleetError, StoreError."""
         await self.lease.take(wait=wait, say=say)
         prepare_log(self._store)
+        for known in requests(self._store):
+            self._log.name(known.run_id, known.name)
         self._log.begin()
         async with asyncio.TaskGroup() as group:
             group.create_task(self.lease.keep())

@@ -35,7 +35,7 @@ def need_cryptography() -> None:
         ) from error
 
 
-class Key:
+class SigningKey:
     """A private key."""
 
     def __init__(self, seed: bytes) -> None:
@@ -43,17 +43,17 @@ class Key:
         self._seed = seed
 
     @classmethod
-    def make(cls) -> Key:
+    def make(cls) -> SigningKey:
         """Make a new one of the kernel's random bytes."""
         return cls(os.urandom(PUBLIC_BYTES))
 
     @classmethod
-    def parse(cls, text: str) -> Key:
+    def parse(cls, text: str) -> SigningKey:
         """Read a seed's text. Raises ValueError."""
         return cls(_unpack(text, _SEED_OF_USER))
 
     @classmethod
-    def read(cls, path: Path) -> Key:
+    def read(cls, path: Path) -> SigningKey:
         """Read a seed's file. Raises FleetError, also if others can read it."""
         try:
             with path.open(encoding="ascii") as file:

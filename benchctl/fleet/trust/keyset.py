@@ -6,13 +6,13 @@ messages of either are accepted. A set with a lower number is refused.
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+from typing import Annotated
 
 import msgspec
 from msgspec import Meta, Struct
 
-from benchctl.fleet.messages import Serial, ShortText
-from benchctl.fleet.trust.keys import PUBLIC_BYTES, Key, key_id
+from benchctl.fleet.messages import COORDINATOR, Serial, ShortText
+from benchctl.fleet.trust.keys import PUBLIC_BYTES, SigningKey, key_id
 from benchctl.fleet.trust.signing import (
     KEYS_DOMAIN,
     UNDECODABLE,
@@ -21,9 +21,6 @@ from benchctl.fleet.trust.signing import (
     seal,
     unseal,
 )
-
-COORDINATOR: Final = "coordinator"
-"""The name that the coordinator signs as, and messages to it have."""
 
 Public = Annotated[bytes, Meta(min_length=PUBLIC_BYTES, max_length=PUBLIC_BYTES)]
 
@@ -43,7 +40,7 @@ class KeySet(Struct, frozen=True, forbid_unknown_fields=True):
         return None
 
 
-def sign_keys(root: Key, keys: KeySet) -> bytes:
+def sign_keys(root: SigningKey, keys: KeySet) -> bytes:
     """Return a signed set."""
     return seal(root, KEYS_DOMAIN, msgspec.msgpack.encode(keys))
 

@@ -16,7 +16,7 @@ from msgspec import Meta, Struct
 
 from benchctl.errors import FleetError
 from benchctl.fleet.messages import LineText, ShortText, UnixTime
-from benchctl.fleet.trust.keys import Key, write_secret
+from benchctl.fleet.trust.keys import SigningKey, write_secret
 from benchctl.fleet.trust.keyset import KeySet, Public, open_keys
 from benchctl.fleet.trust.signing import UNDECODABLE, UntrustedError
 
@@ -56,9 +56,9 @@ class Membership(Struct, frozen=True, forbid_unknown_fields=True):
     rights: Rights | Literal[""] = ""
 
     @property
-    def key(self) -> Key:
+    def key(self) -> SigningKey:
         """The member's private key."""
-        return Key.parse(self.seed)
+        return SigningKey.parse(self.seed)
 
     @property
     def fleet(self) -> str:
@@ -81,6 +81,7 @@ class Token(Struct, frozen=True, forbid_unknown_fields=True):
     server: Server
     name: ShortText
     seed: Annotated[str, Meta(max_length=64)]
+    keys: Annotated[bytes, Meta(max_length=4096)]
     expires_s: UnixTime
 
     @property
@@ -96,8 +97,9 @@ class Token(Struct, frozen=True, forbid_unknown_fields=True):
                 raise ValueError
             raw = base64.b64decode(text.removeprefix(_TOKEN_WORD), b"-_", validate=True)
             token = msgspec.msgpack.decode(raw, type=cls)
-            Key.parse(token.seed)
-        except (ValueError, *UNDECODABLE):
+            SigningKey.parse(token.seed)
+            open_keys(token.keys, token.server.root, token.server.fleet)
+        except (ValueError, UntrustedError, *UNDECODABLE):
             raise FleetError(
                 "this is no token, or a part of one",
                 "copy the whole line that benchctl fleet add printed",
@@ -113,7 +115,7 @@ def read_membership(path: Path) -> Membership:
             if os.fstat(file.fileno()).st_mode & 0o077:
                 raise FleetError(f"{path}: others can read this secret", f"chmod 600 {path}")
             member = msgspec.json.decode(file.read(_MOST_BYTES), type=Membership)
-        Key.parse(member.seed)
+        SigningKey.parse(member.seed)
         member.key_set()
     except OSError as error:
         raise FleetError(f"{path}: {error.strerror}", hint) from None

@@ -16,9 +16,9 @@ import msgspec
 from msgspec import Struct
 
 from benchctl.fleet.messages import Envelope, Head
-from benchctl.fleet.trust.keys import Key, is_signed, key_id
+from benchctl.fleet.trust.keys import SigningKey, is_signed, key_id
 
-Role = Literal["coordinator", "host", "person", "joining"]
+MemberRole = Literal["coordinator", "host", "person", "joining"]
 
 MESSAGE_DOMAIN: Final = b"benchctl-fleet-v1\0"
 KEYS_DOMAIN: Final = b"benchctl-fleet-keys-v1\0"
@@ -50,7 +50,7 @@ class KnownKey(Struct, frozen=True):
     """A public key, whose it is and what they may be."""
 
     public: bytes
-    role: Role
+    role: MemberRole
     name: str
 
 
@@ -68,7 +68,7 @@ class Signed(Struct, Generic[M], frozen=True, forbid_unknown_fields=True):
 class Signer:
     """Signs messages of one sender; each has the next number."""
 
-    def __init__(self, key: Key, fleet: str, sender: str) -> None:
+    def __init__(self, key: SigningKey, fleet: str, sender: str) -> None:
         self._key = key
         self._fleet = fleet
         self._sender = sender
@@ -116,7 +116,7 @@ class Verifier:
         fleet: str,
         me: str,
         keys: Keys,
-        role: Role,
+        role: MemberRole,
         *,
         nonce: str = "",
         repeats: bool = False,
@@ -201,7 +201,7 @@ def _judge_time(head: Head, now_s: float) -> None:
         raise UntrustedError(f"the message is {early_s:.0f} s ahead; a clock is wrong")
 
 
-def seal(key: Key, domain: bytes, body: bytes) -> bytes:
+def seal(key: SigningKey, domain: bytes, body: bytes) -> bytes:
     """Return an envelope with signed bytes."""
     return msgspec.msgpack.encode(Envelope(key_id(key.public), key.sign(domain + body), body))
 

@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+from fleet.fleet_support import Got
 
 from benchctl.fleet.carrier.carrier import LeaseError, StreamFullError
 from benchctl.fleet.carrier.memory import Broker
@@ -20,24 +21,6 @@ class Clock:
         return self.now_s
 
 
-class Got(list):
-    """Messages that arrived, and a wait for the next ones."""
-
-    def __init__(self):
-        self.came = asyncio.Event()
-
-    async def __call__(self, message):
-        self.append(message)
-        self.came.set()
-
-    async def until(self, count):
-        async with asyncio.timeout(5):
-            while len(self) < count:
-                self.came.clear()
-                await self.came.wait()
-        return [each.data for each in self]
-
-
 async def settle():
     for _ in range(20):
         await asyncio.sleep(0)
@@ -52,38 +35,6 @@ async def settle():
 )  # fmt: skip
 def test_a_pattern_has_a_star_for_one_word_and_a_last_arrow(pattern, subject, fits):
     assert matches(pattern, subject) is fits
-
-
-def test_a_core_message_reaches_whoever_listens_then_and_is_answered():
-    async def main():
-        broker, got = Broker(), Got()
-        async with broker.carrier() as a, broker.carrier() as b:
-            await a.send("bench.hb.x", b"lost")
-            listening = await b.listen("bench.hb.*", got)
-            await a.send("bench.hb.x", b"1")
-            assert await got.until(1) == [b"1"]
-            await listening.close()
-            with pytest.raises(TimeoutError, match="nobody listens"):
-                await a.request("bench.hb.x", b"?", 1)
-
-            async def answer(message):
-                await message.reply(message.data + b"!")
-
-            await b.listen("bench.run.b", answer)
-            assert await a.request("bench.run.b", b"?", 1) == b"?!"
-
-    asyncio.run(main())
-
-
-def test_a_question_without_an_answer_ends_in_time():
-    async def main():
-        broker = Broker()
-        async with broker.carrier() as a, broker.carrier() as b:
-            await b.listen("q", Got())
-            with pytest.raises(TimeoutError, match="no answer"):
-                await a.request("q", b"?", 0.01)
-
-    asyncio.run(main())
 
 
 def test_who_is_cut_off_loses_core_messages_and_gets_all_of_a_stream_later():
@@ -166,20 +117,6 @@ def test_a_stream_that_drops_its_oldest_shows_a_gap():
             await a.follow("rolling.a", 0, got)
             await got.until(2)
             assert [each.sequence for each in got] == [2, 3]
-
-    asyncio.run(main())
-
-
-def test_following_begins_after_a_sequence_and_keeps_to_its_subject():
-    async def main():
-        broker, got = Broker(), Got()
-        async with broker.carrier() as a:
-            for number, host in enumerate("abab"):
-                await a.publish(f"bench.res.{host}", str(number).encode(), str(number))
-            await a.follow("bench.res.b", 2, got)
-            assert await got.until(1) == [b"3"]
-            await a.publish("bench.res.b", b"4", "4")
-            assert await got.until(2) == [b"3", b"4"]
 
     asyncio.run(main())
 

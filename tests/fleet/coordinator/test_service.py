@@ -4,7 +4,7 @@ import asyncio
 from contextlib import closing
 
 import pytest
-from fleet.fleet_support import FLOW, SmallFleet, until
+from fleet.people_support import FLOW, SmallFleet, until
 from msgspec.structs import replace
 
 from benchctl.errors import FleetError, UsageError

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from benchctl.errors import FleetError
-from benchctl.fleet.trust.keys import Key
+from benchctl.fleet.trust.keys import SigningKey
 from benchctl.fleet.trust.keyset import KeySet, sign_keys
 from benchctl.fleet.trust.membership import (
     Membership,
@@ -19,7 +19,7 @@ from benchctl.fleet.trust.membership import (
 )
 from benchctl.fleet.trust.signing import UntrustedError
 
-ROOT, COORDINATOR, ALICE = (Key(bytes([n]) * 32) for n in range(1, 4))
+ROOT, COORDINATOR, ALICE = (SigningKey(bytes([n]) * 32) for n in range(1, 4))
 SERVER = Server("lab", "fleet.example:443", "PEM", ROOT.public)
 
 
@@ -28,7 +28,7 @@ def keys(number, root=ROOT):
 
 
 MEMBER = Membership(SERVER, "alice", ALICE.text, keys(1), "run")
-TOKEN = Token(SERVER, "paris", Key(bytes(32)).text, 1_800_000_000.0)
+TOKEN = Token(SERVER, "paris", SigningKey(bytes(32)).text, keys(1), 1_800_000_000.0)
 
 
 def test_a_member_s_file_is_its_owner_s_alone(tmp_path):

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
-from benchctl.fleet.messages import Ask, Done, Envelope, Refused
-from benchctl.fleet.trust.keys import Key, key_id
+from benchctl.fleet.messages import AskHost, Done, Envelope, Refused
+from benchctl.fleet.trust.keys import SigningKey, key_id
 from benchctl.fleet.trust.keyset import KeySet, open_keys, sign_keys
 from benchctl.fleet.trust.signing import (
     MESSAGE_DOMAIN,
@@ -19,7 +19,7 @@ from benchctl.fleet.trust.signing import (
     seal,
 )
 
-COORDINATOR, PARIS, ALICE, STRANGER, ROOT = (Key(bytes([n]) * 32) for n in range(1, 6))
+COORDINATOR, PARIS, ALICE, STRANGER, ROOT = (SigningKey(bytes([n]) * 32) for n in range(1, 6))
 KNOWN = {
     key_id(key.public): KnownKey(key.public, role, name)
     for key, role, name in (
@@ -29,7 +29,7 @@ KNOWN = {
     )
 }
 NOW_S = 1_800_000_000.0
-ASK = Ask("facts", [1])
+ASK = AskHost("facts", [1])
 
 
 def verifier(role="coordinator", me="paris", **options):
@@ -40,14 +40,14 @@ def sealed(key=COORDINATOR, sender="coordinator", fleet="lab", to="paris", messa
     return Signer(key, fleet, sender).seal(message, to, **{"now_s": NOW_S, **options})
 
 
-def refused(data, opener=None, now_s=NOW_S, kind=Ask):
+def refused(data, opener=None, now_s=NOW_S, kind=AskHost):
     with pytest.raises(UntrustedError) as caught:
         (opener or verifier()).open(data, now_s, kind)
     return caught.value.why
 
 
 def test_what_was_signed_is_opened():
-    signed = verifier().open(sealed(epoch=7), NOW_S, Ask | Done)
+    signed = verifier().open(sealed(epoch=7), NOW_S, AskHost | Done)
     assert signed.message == ASK
     assert (signed.head.sender, signed.head.epoch) == ("coordinator", 7)
 
@@ -118,22 +118,22 @@ def test_an_added_field_is_refused():
 def test_a_message_to_another_start_is_refused():
     assert "another start" in refused(sealed(nonce="old"), verifier(nonce="new"))
     assert "another start" in refused(sealed(), verifier(nonce="new"))
-    assert verifier(nonce="new").open(sealed(nonce="new"), NOW_S, Ask)
+    assert verifier(nonce="new").open(sealed(nonce="new"), NOW_S, AskHost)
 
 
 def test_a_replay_and_an_older_number_are_refused():
     signer, opener = Signer(COORDINATOR, "lab", "coordinator"), verifier()
     first, second = (signer.seal(ASK, "paris", epoch=3, now_s=NOW_S) for _ in range(2))
-    assert opener.open(second, NOW_S, Ask)
+    assert opener.open(second, NOW_S, AskHost)
     for data in (first, second):
         assert "before" in refused(data, opener)
 
 
 def test_an_older_coordinator_is_refused_and_a_newer_one_is_not():
     opener = verifier()
-    assert opener.open(sealed(epoch=4), NOW_S, Ask)
+    assert opener.open(sealed(epoch=4), NOW_S, AskHost)
     assert "before" in refused(sealed(epoch=3), opener)
-    assert opener.open(sealed(epoch=5), NOW_S, Ask)
+    assert opener.open(sealed(epoch=5), NOW_S, AskHost)
 
 
 def test_a_refused_message_does_not_count():
@@ -141,14 +141,14 @@ def test_a_refused_message_does_not_count():
     good = signer.seal(ASK, "paris", now_s=NOW_S)
     refused(signer.seal(ASK, "rome", now_s=NOW_S), opener)
     refused(signer.seal(Done(), "paris", now_s=NOW_S), opener)
-    assert opener.open(good, NOW_S, Ask)
+    assert opener.open(good, NOW_S, AskHost)
 
 
 def test_a_person_s_terminals_need_no_common_order_but_each_message_counts_once():
     opener = verifier("person", "coordinator")
     first, second = (sealed(ALICE, "alice", to="coordinator") for _ in range(2))
     for data in (second, first):
-        assert opener.open(data, NOW_S, Ask)
+        assert opener.open(data, NOW_S, AskHost)
     for data in (second, first):
         assert refused(data, opener) == "alice sent this before"
     assert "expired" in refused(first, opener, NOW_S + 61)
@@ -157,17 +157,17 @@ def test_a_person_s_terminals_need_no_common_order_but_each_message_counts_once(
 def test_messages_of_people_are_remembered_up_to_a_bound_and_until_they_expire():
     opener, signer = verifier("person", "coordinator"), Signer(ALICE, "lab", "alice")
     for _ in range(MOST_REMEMBERED):
-        opener.open(signer.seal(ASK, "coordinator", now_s=NOW_S), NOW_S, Ask)
+        opener.open(signer.seal(ASK, "coordinator", now_s=NOW_S), NOW_S, AskHost)
     assert "too many" in refused(signer.seal(ASK, "coordinator", now_s=NOW_S), opener)
     later_s = NOW_S + 61
-    assert opener.open(signer.seal(ASK, "coordinator", now_s=later_s), later_s, Ask)
+    assert opener.open(signer.seal(ASK, "coordinator", now_s=later_s), later_s, AskHost)
 
 
 def test_what_something_else_counts_may_come_twice_and_late():
     opener = verifier("host", "coordinator", repeats=True)
     data = sealed(PARIS, "paris", to="coordinator")
     for _ in range(2):
-        assert opener.open(data, None, Ask).message == ASK
+        assert opener.open(data, None, AskHost).message == ASK
 
 
 def test_a_refusal_travels_as_a_message():
@@ -183,7 +183,7 @@ def test_two_keys_of_a_set_are_the_coordinator_s():
     keys = open_keys(sign_keys(ROOT, KEYS), ROOT.public, "lab", least=4)
     opener = Verifier("lab", "paris", keys.find, "coordinator")
     for key in (COORDINATOR, STRANGER):
-        assert opener.open(sealed(key, epoch=key.public[0]), NOW_S, Ask) or True
+        assert opener.open(sealed(key, epoch=key.public[0]), NOW_S, AskHost) or True
     assert keys.find(key_id(ALICE.public)) is None
 
 
