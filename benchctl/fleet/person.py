@@ -8,9 +8,8 @@ from typing import Any, TypeVar
 
 from benchctl.errors import FleetError, UsageError
 from benchctl.fleet.carrier.carrier import Carrier
-from benchctl.fleet.messages import Refused
+from benchctl.fleet.messages import COORDINATOR, Refused
 from benchctl.fleet.person_messages import ToPerson
-from benchctl.fleet.trust.keyset import COORDINATOR
 from benchctl.fleet.trust.membership import Membership
 from benchctl.fleet.trust.signing import Signer, UntrustedError, Verifier
 

@@ -123,7 +123,7 @@ class Queue(FleetMessage, frozen=True, tag="queue"):
     runs: Annotated[tuple[QueuedRun, ...], Meta(max_length=_MOST_ROWS)]
 
 
-class FleetHost(Struct, frozen=True, forbid_unknown_fields=True):
+class HostState(Struct, frozen=True, forbid_unknown_fields=True):
     """A host as the coordinator knows it.
 
     ``heard_s`` is when it was last heard of, by the coordinator's clock; 0 for never. ``offset_s``
@@ -141,7 +141,7 @@ class FleetHost(Struct, frozen=True, forbid_unknown_fields=True):
 class HostList(FleetMessage, frozen=True, tag="hosts"):
     """The answer to `ListHosts`."""
 
-    hosts: Annotated[tuple[FleetHost, ...], Meta(max_length=_MOST_ROWS)]
+    hosts: Annotated[tuple[HostState, ...], Meta(max_length=_MOST_ROWS)]
 
 
 class KnownRun(Struct, frozen=True, forbid_unknown_fields=True):

@@ -3,11 +3,12 @@
 import asyncio
 from contextlib import asynccontextmanager, suppress
 
+from benchctl.fleet.admin.members import Person
 from benchctl.fleet.carrier.memory import Broker
 from benchctl.fleet.coordinator.coordinator import Coordinator, FleetMembers
-from benchctl.fleet.coordinator.queue import PersonLimits
+from benchctl.fleet.coordinator.queue import Request
 from benchctl.fleet.person import PersonLink
-from benchctl.fleet.trust.keys import Key, key_id
+from benchctl.fleet.trust.keys import SigningKey, key_id
 from benchctl.fleet.trust.keyset import KeySet, sign_keys
 from benchctl.fleet.trust.membership import Membership, Server
 from benchctl.fleet.trust.signing import KnownKey
@@ -15,7 +16,6 @@ from benchctl.hosts.hosts import Hosts
 from benchctl.metrics import Direction
 from benchctl.run.planned import PlannedFlow, PlannedRun, PlannedTrial, Settings
 from benchctl.store.record import RunRequest, create_run
-from benchctl.fleet.coordinator.queue import Request
 
 FLEET = "research"
 WAIT_S = 60
@@ -36,20 +36,20 @@ class SmallFleet:
         self.store, self.copy = folder / "benchctl.sqlite", folder / "copy" / "alice.sqlite"
         self.copy.parent.mkdir(exist_ok=True)
         self.broker = Broker()
-        self.root, self.key = Key.make(), Key.make()
+        self.root, self.key = SigningKey.make(), SigningKey.make()
         self.keys = sign_keys(self.root, KeySet(FLEET, 1, (self.key.public,)))
         self.limits = people or {
-            "alice": PersonLimits("run"),
-            "bob": PersonLimits("run"),
-            "eve": PersonLimits("view"),
-            "root": PersonLimits("admin"),
+            "alice": Person("", "run"),
+            "bob": Person("", "run"),
+            "eve": Person("", "view"),
+            "root": Person("", "admin"),
         }
         server = Server(FLEET, "127.0.0.1:4222", "", self.root.public)
         self.members = {
-            name: Membership(server, name, Key.make().text, self.keys, limits.rights)
+            name: Membership(server, name, SigningKey.make().text, self.keys, limits.rights)
             for name, limits in self.limits.items()
         }
-        self.host_keys = {name: Key.make() for name in hosts}
+        self.host_keys = {name: SigningKey.make() for name in hosts}
         self.known = {
             key_id(member.key.public): KnownKey(member.key.public, "person", name)
             for name, member in self.members.items()
@@ -101,9 +101,7 @@ class SmallFleet:
         ]
         token = f"{person} {self.root.text}{id(planned)}"
         run = PlannedRun("p", "", 1, settings, planned, "")
-        run_id, name = create_run(
-            self.store, run, 1e9, asked=RunRequest(person, token, 1e6)
-        )
+        run_id, name = create_run(self.store, run, 1e9, asked=RunRequest(person, token, 1e6))
         return Request(run_id, name, person, frozenset(), 1, 1e6, 1e9)
 
 

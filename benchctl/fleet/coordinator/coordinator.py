@@ -16,9 +16,9 @@ from benchctl.fleet.coordinator.log_sender import LogSender
 from benchctl.fleet.coordinator.presence import Presence
 from benchctl.fleet.coordinator.runs import FleetRuns, LimitsOf
 from benchctl.fleet.host_messages import Heartbeat
+from benchctl.fleet.messages import COORDINATOR
 from benchctl.fleet.person_messages import PEOPLE, LogEntry
-from benchctl.fleet.trust.keys import Key
-from benchctl.fleet.trust.keyset import COORDINATOR
+from benchctl.fleet.trust.keys import SigningKey
 from benchctl.fleet.trust.signing import Keys, Signer, UntrustedError, Verifier
 from benchctl.hosts.hosts import Hosts, OnConnect
 from benchctl.store.log.logged import prepare_log, requests
@@ -31,7 +31,12 @@ class FleetMembers:
     """Who is of a fleet: the keys of hosts and people, and what each person may do."""
 
     def __init__(
-        self, name: str, key: Key, keys: Keys, limits: LimitsOf, hosts: Callable[[], Sequence[str]]
+        self,
+        name: str,
+        key: SigningKey,
+        keys: Keys,
+        limits: LimitsOf,
+        hosts: Callable[[], Sequence[str]],
     ) -> None:
         self.name, self.key, self.keys = name, key, keys
         self.limits, self.hosts = limits, hosts

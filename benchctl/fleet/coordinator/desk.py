@@ -12,9 +12,10 @@ from typing import Any
 
 from benchctl.engine.prepare.planning import Planned
 from benchctl.errors import BenchctlError, UsageError
+from benchctl.fleet.admin.members import Person
 from benchctl.fleet.carrier.carrier import Delivered
 from benchctl.fleet.coordinator.presence import Presence
-from benchctl.fleet.coordinator.queue import PersonLimits, may_stop, refusal
+from benchctl.fleet.coordinator.queue import may_stop, refusal
 from benchctl.fleet.coordinator.runs import FleetRuns, LimitsOf
 from benchctl.fleet.coordinator.submissions import (
     plan_submission,
@@ -25,8 +26,8 @@ from benchctl.fleet.messages import Done, Refused
 from benchctl.fleet.person_messages import (
     PART_BYTES,
     FetchRun,
-    FleetHost,
     HostList,
+    HostState,
     KnownRun,
     ListHosts,
     ListQueue,
@@ -100,7 +101,7 @@ class Desk:
         if message.reply is not None:
             await message.reply(self._seal(answer, person))
 
-    async def _done(self, person: str, limits: PersonLimits, asked: Any) -> ToPerson:
+    async def _done(self, person: str, limits: Person, asked: Any) -> ToPerson:
         match asked:
             case Submit():
                 async with self._submitting:  # two at once could pass a limit together
@@ -119,7 +120,7 @@ class Desk:
 
     # --- runs -----------------------------------------------------------------------------------
 
-    async def _submit(self, person: str, limits: PersonLimits, asked: Submit) -> ToPerson:
+    async def _submit(self, person: str, limits: Person, asked: Submit) -> ToPerson:
         if name := self._runs.of_token(f"{person} {asked.token}"):
             return self._submitted(name)
         hosts = self._hosts()
@@ -146,7 +147,7 @@ class Desk:
         notes = [f"it waits: {why}" for why in waits if why]
         return Submitted(name, run.trials, tuple(notes))
 
-    def _steer(self, person: str, limits: PersonLimits, asked: StopRun | SkipTrial) -> ToPerson:
+    def _steer(self, person: str, limits: Person, asked: StopRun | SkipTrial) -> ToPerson:
         owner = self._runs.owner(asked.run)
         if owner is None:
             return Refused(f"the fleet has no run {asked.run}", "see benchctl fleet queue")
@@ -176,10 +177,10 @@ class Desk:
             known = self._presence.of(name)
             is_away = bool(self._presence.away(name))
             if known is None:
-                found.append(FleetHost(name, is_away))
+                found.append(HostState(name, is_away))
             else:
                 seen = max(0.0, known.seen_s)
-                found.append(FleetHost(name, is_away, seen, known.offset_s, known.heartbeat))
+                found.append(HostState(name, is_away, seen, known.offset_s, known.heartbeat))
         return HostList(tuple(found))
 
     def _run_list(self, most: int) -> RunList:

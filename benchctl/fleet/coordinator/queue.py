@@ -8,24 +8,13 @@ same time: each trial takes its hosts for itself.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Annotated, Literal
 
-from msgspec import Meta, Struct
+from msgspec import Struct
 
+from benchctl.fleet.admin.members import Person
 from benchctl.units import format_size
 
 DAY_S = 86_400.0
-Rights = Literal["view", "run", "admin"]
-_Count = Annotated[int, Meta(ge=0)]
-
-
-class PersonLimits(Struct, frozen=True, forbid_unknown_fields=True):
-    """What a person may do, and how much of it at once and a day."""
-
-    rights: Rights
-    bytes_a_day: Annotated[float, Meta(ge=0)] = 1e12
-    hosts: _Count = 1000
-    trials: _Count = 100
 
 
 class Request(Struct, frozen=True):
@@ -41,19 +30,19 @@ class Request(Struct, frozen=True):
     submitted_s: float
 
 
-def refusal(request: Request, limits: PersonLimits, earlier: Iterable[Request]) -> str:
+def refusal(request: Request, limits: Person, earlier: Iterable[Request]) -> str:
     """Return why a run is not even to wait; ``earlier`` are the person's of the last day."""
     if limits.rights == "view":
         return f"{request.person} may look, and not submit runs"
-    if len(request.hosts) > limits.hosts:
+    if len(request.hosts) > limits.hosts_at_once:
         return (
-            f"{request.person} may use {limits.hosts} hosts at once, and the profile needs"
+            f"{request.person} may use {limits.hosts_at_once} hosts at once, and the profile needs"
             f" {len(request.hosts)}"
         )
-    if request.trials > limits.trials:
+    if request.trials > limits.trials_at_once:
         return (
-            f"{request.person} may measure {limits.trials} trials at once, and the profile up to"
-            f" {request.trials}: set run.parallel.trials={limits.trials}"
+            f"{request.person} may measure {limits.trials_at_once} trials at once, and the profile up to"
+            f" {request.trials}: set run.parallel.trials={limits.trials_at_once}"
         )
     used = sum(one.sent_bytes for one in earlier if request.submitted_s - one.submitted_s < DAY_S)
     if used + request.sent_bytes > limits.bytes_a_day:
@@ -65,18 +54,18 @@ def refusal(request: Request, limits: PersonLimits, earlier: Iterable[Request]) 
     return ""
 
 
-def waits_for(request: Request, limits: PersonLimits, running: Sequence[Request]) -> str:
+def waits_for(request: Request, limits: Person, running: Sequence[Request]) -> str:
     """Return what a run waits for, empty if it may begin; ``running`` are those of all people."""
     own = [one for one in running if one.person == request.person]
     hosts = frozenset[str]().union(*(one.hosts for one in own))
-    if len(hosts | request.hosts) > limits.hosts:
-        return f"{request.person} uses {len(hosts)} of {limits.hosts} hosts"
+    if len(hosts | request.hosts) > limits.hosts_at_once:
+        return f"{request.person} uses {len(hosts)} of {limits.hosts_at_once} hosts"
     trials = sum(one.trials for one in own)
-    if trials + request.trials > limits.trials:
-        return f"{request.person} measures {trials} of {limits.trials} trials at once"
+    if trials + request.trials > limits.trials_at_once:
+        return f"{request.person} measures {trials} of {limits.trials_at_once} trials at once"
     return ""
 
 
-def may_stop(person: str, limits: PersonLimits, owner: str) -> bool:
+def may_stop(person: str, limits: Person, owner: str) -> bool:
     """Return whether a person may stop a run, or skip trials of it."""
     return limits.rights == "admin" or (limits.rights == "run" and person == owner)

@@ -12,7 +12,8 @@ from pathlib import Path
 from benchctl.backends import Registry
 from benchctl.engine.runner.runner import Runner, RunnerParts
 from benchctl.errors import BenchctlError
-from benchctl.fleet.coordinator.queue import PersonLimits, Request, waits_for
+from benchctl.fleet.admin.members import Person
+from benchctl.fleet.coordinator.queue import Request, waits_for
 from benchctl.hosts.hosts import Hosts, OnConnect
 from benchctl.run.planned import FleetTarget
 from benchctl.run.status import Status
@@ -28,7 +29,7 @@ from benchctl.store.log.logged import (
 from benchctl.store.read import Reader
 
 _log = logging.getLogger(__name__)
-LimitsOf = Callable[[str], PersonLimits | None]
+LimitsOf = Callable[[str], Person | None]
 """Returns the limits of a person; None for nobody of the fleet."""
 
 

@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchctl.errors import FleetError
+from benchctl.fleet.admin.members import Person
 from benchctl.fleet.carrier.memory import Broker
 from benchctl.fleet.coordinator.lease import CoordinatorLease, LostLeaseError
 from benchctl.fleet.coordinator.presence import AWAY_S, Presence
 from benchctl.fleet.coordinator.queue import (
-    PersonLimits,
     Request,
     may_stop,
     refusal,
@@ -185,7 +185,7 @@ def request(person="alice", hosts="ab", trials=1, sent=0.0, at=0.0, run_id=1):
     return Request(run_id, "r", person, frozenset(hosts), trials, sent, at)
 
 
-LIMITS = PersonLimits("run", bytes_a_day=100.0, hosts=3, trials=2)
+LIMITS = Person("", "run", hosts_at_once=3, trials_at_once=2, bytes_a_day=100)
 
 
 @pytest.mark.parametrize(
@@ -207,7 +207,7 @@ def test_what_is_more_than_a_persons_limit_is_refused_in_one_line(asked, earlier
 
 
 def test_who_may_look_may_not_measure():
-    assert refusal(request(), PersonLimits("view"), []) == "alice may look, and not submit runs"
+    assert refusal(request(), Person("", "view"), []) == "alice may look, and not submit runs"
 
 
 @pytest.mark.parametrize(
@@ -227,5 +227,5 @@ def test_a_run_waits_for_its_persons_limits_and_for_nobody_elses(running, waits)
 def test_only_its_owner_or_an_admin_stops_a_run():
     assert may_stop("alice", LIMITS, "alice")
     assert not may_stop("alice", LIMITS, "bob")
-    assert may_stop("root", PersonLimits("admin"), "bob")
-    assert not may_stop("alice", PersonLimits("view"), "alice")
+    assert may_stop("root", Person("", "admin"), "bob")
+    assert not may_stop("alice", Person("", "view"), "alice")

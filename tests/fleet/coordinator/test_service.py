@@ -124,15 +124,18 @@ def test_who_is_cut_off_is_told_as_of_when_the_copy_is(small):
             link = small.link("alice")
             now = [1e9]
             follower = asyncio.create_task(
-                follow_run(link, small.members["alice"], request.name, small.copy,
-                           wall=lambda: now[0])
+                follow_run(
+                    link, small.members["alice"], request.name, small.copy, wall=lambda: now[0]
+                )
             )
             await until(lambda: notes(small.copy, request.name) is not None)
             await link.carrier.cut()
             now[0] += 6
             await until(lambda: any("as of " in text for text in notes(small.copy, request.name)))
             await link.carrier.mend()
-            await until(lambda: any("reached again" in one for one in notes(small.copy, request.name)))
+            await until(
+                lambda: any("reached again" in one for one in notes(small.copy, request.name))
+            )
             await small.link("alice").ask(StopRun(request.name), Done)
             assert await follower is Status.INTERRUPTED
 
