@@ -116,7 +116,7 @@ class EndSpec(Struct, frozen=True, forbid_unknown_fields=True):
             source_address=self.source_address, source_device=self.source_device,
             client_ports=self.client_ports, server_ports=self.server_ports,
             start_at_s=self.start_at_s, expected_bps=self.expected_bps,
-            second_port=self.second_port,
+            second_port=self.second_port, allow=(self.peer,) if self.peer else (),
         )  # fmt: skip
 
 
