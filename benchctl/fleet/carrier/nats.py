@@ -83,6 +83,7 @@ class NatsCarrier:
         """Why nothing was carried the last time, in a few words."""
         self._changed = asyncio.Condition()
         self._subscriptions: list[_Subscription] = []
+        self._attaching = asyncio.Lock()
         self._exit = AsyncExitStack()
         self._tunnel: Tunnel | None = None
         self._loop_task: asyncio.Task[None] | None = None
@@ -201,12 +202,13 @@ class NatsCarrier:
 
     async def _add(self, subscription: _Subscription) -> None:
         subscription.start()
-        self._subscriptions.append(subscription)
-        client = self._client
-        if client is not None and client.is_connected:
-            with suppress(*_UNREACHABLE):  # otherwise it is renewed with the connection
-                await subscription.attach(client)
-                await client.flush()
+        async with self._attaching:
+            self._subscriptions.append(subscription)
+            client = self._client
+            if client is not None and client.is_connected:
+                with suppress(*_UNREACHABLE):  # otherwise it is renewed with the connection
+                    await subscription.attach(client)
+                    await _flush(client)
 
     def _demand(self) -> Client:
         client = self._client
@@ -224,10 +226,11 @@ class NatsCarrier:
             client = Client()
             try:
                 await self._connect(client, url, hostname, closed)
-                for subscription in list(self._subscriptions):
-                    await subscription.attach(client)
-                await client.flush()
-                self._client = client
+                async with self._attaching:
+                    for subscription in list(self._subscriptions):
+                        await subscription.attach(client)
+                    await _flush(client)
+                    self._client = client
                 async with self._changed:
                     self._changed.notify_all()
                 await closed.wait()
@@ -437,6 +440,15 @@ def _why(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
     return str(error).removeprefix("nats: ") or type(error).__name__
+
+
+async def _flush(client: Client) -> None:
+    """Wait until the server has what was subscribed.
+
+    A PING of nats-py goes before what waits in its buffer, which is written during the first one.
+    """
+    for _ in range(2):
+        await client.flush(timeout=int(CONNECT_S))
 
 
 async def _last_words(client: Client, error: Exception) -> str:
