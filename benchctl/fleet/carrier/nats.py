@@ -86,6 +86,7 @@ class NatsCarrier:
         self._attaching = asyncio.Lock()
         self._exit = AsyncExitStack()
         self._tunnel: Tunnel | None = None
+        self._certificate_ends_s = 0.0
         self._loop_task: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
@@ -111,6 +112,10 @@ class NatsCarrier:
     @property
     def is_connected(self) -> bool:
         return self._client is not None and self._client.is_connected
+
+    @property
+    def certificate_ends_s(self) -> float:
+        return self._certificate_ends_s
 
     async def wait_connected(self, timeout_s: float) -> None:
         try:
@@ -271,6 +276,8 @@ class NatsCarrier:
             closed_cb=on_close,
             error_cb=on_error,
         )
+        shown = client._transport._io_writer.get_extra_info("peercert")  # type: ignore[union-attr]
+        self._certificate_ends_s = float(ssl.cert_time_to_seconds(shown["notAfter"]))
 
 
 class _Subscription:
