@@ -102,6 +102,39 @@ class SshTarget(NamedTuple):
     patience_s: float = PATIENCE_S
 
 
+class FleetTarget(Struct, frozen=True):
+    """A host of a fleet, by its name there: its own agent measures, and starts no command of us."""
+
+    name: str
+
+
+Reach = SshTarget | FleetTarget
+"""How a host elsewhere is reached."""
+
+
+def way_of(reach: Reach) -> str:
+    """Return how a host is reached, for people: ``ssh paris``, ``fleet paris``."""
+    match reach:
+        case SshTarget():
+            return f"ssh {reach.destination}"
+        case FleetTarget():
+            return f"fleet {reach.name}"
+
+
+def machine_reached(reach: Reach) -> str:
+    """Return what tells the machine that is reached from others."""
+    match reach:
+        case SshTarget():
+            return " ".join([*reach.over, reach.destination])
+        case FleetTarget():
+            return way_of(reach)
+
+
+def patience_s(reach: Reach) -> float:
+    """Return the longest silence of a host that a trial outlives and its deadline counts, in s."""
+    return reach.patience_s if isinstance(reach, SshTarget) else PATIENCE_S
+
+
 class Host(Struct, frozen=True):
     """A place where commands run.
 
@@ -122,7 +155,7 @@ class Host(Struct, frozen=True):
     shares_ports: bool = True
     taken_ports: frozenset[int] = frozenset()
     address6: str = ""
-    reach: SshTarget | None = None
+    reach: Reach | None = None
     reachable: bool = True
     ports: tuple[int, int] | None = None
     as_root: bool = False
@@ -188,7 +221,7 @@ class DeclaredNetwork(Struct, frozen=True):
 
     @property
     def elsewhere(self) -> Mapping[str, Host]:
-        """The hosts that SSH reaches."""
+        """The hosts that SSH or a fleet reaches."""
         return {name: host for name, host in self._known.items() if host.reach}
 
     @property

@@ -26,7 +26,7 @@ from benchctl.errors import HookError, HostError, LabError, MissingError
 from benchctl.hosts.tasks import cancel
 from benchctl.plan.bound import BoundTrial, bind_trial
 from benchctl.plan.matching import Matching, OpenTrial, machine_of, open_trial
-from benchctl.run.planned import Host, Network, Parallel, SshTarget
+from benchctl.run.planned import Host, Network, Parallel, Reach
 from benchctl.run.record import Trial
 from benchctl.run.status import Status
 
@@ -78,8 +78,8 @@ class SideBySide:
         """The hosts elsewhere of each point."""
         self._begun: dict[int, _Begun] = {}
         self._tasks: dict[asyncio.Task[None], int] = {}
-        self._absent: dict[SshTarget, _Absent] = {}
-        self._back: dict[SshTarget, float] = {}
+        self._absent: dict[Reach, _Absent] = {}
+        self._back: dict[Reach, float] = {}
         """When each of them was there again, by the clock of the loop."""
         self._not_before: dict[int | str, float] = {}
         """When trials and machines may be used again, by this clock."""

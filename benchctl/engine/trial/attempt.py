@@ -49,7 +49,8 @@ class Attempt:
     @property
     def lead_s(self) -> float:
         """How long before the common start its clients are started."""
-        return lead_s(flow.setup for flow in self.flows)
+        told_s = max((flow.lead_s for flow in self.flows), default=0.0)
+        return lead_s(flow.setup for flow in self.flows) + told_s
 
     @property
     def loads(self) -> list[Load]:

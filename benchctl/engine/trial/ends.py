@@ -14,7 +14,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any, NamedTuple, Protocol
 
 from msgspec import Meta, Struct
 from msgspec.structs import replace as struct_replace
@@ -34,7 +34,7 @@ from benchctl.api import (
     Started,
     Tool,
 )
-from benchctl.backends import AnyBackend
+from benchctl.backends import AnyBackend, installed
 from benchctl.errors import HostError
 from benchctl.hosts.clocks import OURS, HostClock
 from benchctl.hosts.local.spawn import Process, Spawner, has_ended, stop
@@ -94,12 +94,11 @@ class EndSpec(Struct, frozen=True, forbid_unknown_fields=True):
         *,
         duration_s: float,
         deadline_s: float,
-        version: str = "",
         peer: str = "",
     ) -> EndSpec:
         """Return an end as data; ``parameters`` are the flow's as the profile writes them."""
         return cls(
-            backend=backend.name, version=version, schema=schema_of(backend), role=role,
+            backend=backend.name, version=version_of(backend), schema=schema_of(backend), role=role,
             parameters=dict(parameters), direction=flow.direction, address=flow.address,
             port=flow.port, duration_s=duration_s, deadline_s=deadline_s, peer=peer,
             second_port=flow.second_port, owns_server=flow.owns_server, one_clock=flow.one_clock,
@@ -119,6 +118,13 @@ class EndSpec(Struct, frozen=True, forbid_unknown_fields=True):
             start_at_s=self.start_at_s, expected_bps=self.expected_bps,
             second_port=self.second_port,
         )  # fmt: skip
+
+
+@cache
+def version_of(backend: AnyBackend) -> str:
+    """Return the version of the package that a backend is of; empty for one in a file."""
+    candidate = installed().candidates.get(backend.name)
+    return candidate.origin.rpartition(" ")[2] if candidate and " " in candidate.origin else ""
 
 
 @cache
@@ -218,6 +224,23 @@ def how_it_ended(end: FlowEnd) -> str:
     how = f"was ended by signal {-code}" if code < 0 else f"ended with code {code}"
     said = [line.strip() for line in end.stderr.splitlines() if line.strip()]
     return f"{end.name} {how}{f': {said[-1]}' if said else ''}"
+
+
+class EndPlace(NamedTuple):
+    """Which attempt an end is of: the run's name, the trial's position, the attempt's number."""
+
+    run: str
+    trial: int
+    attempt: int
+    deadline_s: float
+    """Its longest time."""
+
+
+class EndLink(Protocol):
+    """A link to a host that runs ends itself."""
+
+    def end(self, place: EndPlace, flow: str, spec: EndSpec, listener: EndListener) -> FlowEnd:
+        """Return an end of a flow there, which is still to be prepared."""
 
 
 class CommandEnd:

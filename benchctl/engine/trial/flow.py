@@ -5,15 +5,23 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from functools import partial
+from typing import Any, cast
 
-from benchctl.api import Event, Failure, FailureKind, Role
+from benchctl.api import Event, Failure, FailureKind, Flow, Role
 from benchctl.engine.site.context import RunContext
 from benchctl.engine.trial.capture import FlowRecorder
-from benchctl.engine.trial.ends import CommandEnd, FlowEnd, how_it_ended
+from benchctl.engine.trial.ends import (
+    CommandEnd,
+    EndLink,
+    EndPlace,
+    EndSpec,
+    FlowEnd,
+    how_it_ended,
+)
 from benchctl.engine.trial.setup import FlowSetup
 from benchctl.errors import HostError
 from benchctl.hosts.clocks import ClockSpan, HostClock
-from benchctl.run.planned import Host
+from benchctl.run.planned import FleetTarget, Host
 from benchctl.run.status import Status
 from benchctl.store.flow_recording import FlowRecording
 
@@ -34,16 +42,17 @@ class FlowAttempt:
         setup: FlowSetup,
         recording: FlowRecording,
         context: RunContext,
+        place: EndPlace,
         tap: FlowRecorder | None = None,
     ) -> None:
-        """``tap`` records its packets."""
+        """``place`` is that of its attempt, ``tap`` records its packets."""
         self.setup = setup
         self.recording = recording
         self.result = recording.result
         self._hosts = context.hosts
         self._wall = context.wall
         self._recorder = context.recorder
-        self._tap = tap
+        self._place, self._tap = place, tap
         self._ends: dict[Role, FlowEnd] = {}
         self.clocks: dict[str, HostClock] = {}
         """Those of its hosts."""
@@ -65,6 +74,11 @@ class FlowAttempt:
     def was_ready(self) -> bool:
         """Whether its server has said that it listens."""
         return Role.SERVER in self._ends and self._ends[Role.SERVER].is_ready
+
+    @property
+    def lead_s(self) -> float:
+        """How long before its start its ends must be told, as far as they are known."""
+        return max((end.lead_s for end in self._ends.values()), default=0.0)
 
     # --- from start to end ----------------------------------------------------------------
 
@@ -91,10 +105,25 @@ class FlowAttempt:
         setup = self.setup
         start_at_s = None if starts is None else clock.theirs(starts + setup.flow.plan.delay_s)
         described = partial(setup.described, role, start_at_s)
-        end = self._ends[role] = CommandEnd(
-            role, host, setup.flow.backend, described, self._hosts, clock, self._wall, self
-        )
+        if isinstance(host.reach, FleetTarget):
+            end = await self._end_in_fleet(role, host, described())
+        else:
+            end = CommandEnd(
+                role, host, setup.flow.backend, described, self._hosts, clock, self._wall, self
+            )
+        self._ends[role] = end
         await end.prepare()
+
+    async def _end_in_fleet(self, role: Role, host: Host, described: Flow[Any]) -> FlowEnd:
+        setup = self.setup
+        flow, other = setup.flow, setup.source if role is Role.SERVER else setup.target
+        spec = EndSpec.of(
+            described, flow.backend, role, flow.plan.parameters, duration_s=flow.duration_s,
+            deadline_s=self._place.deadline_s,
+            peer=flow.address_at(other) if other else described.address,
+        )  # fmt: skip
+        link = cast("EndLink", await self._hosts.link(host))
+        return link.end(self._place, setup.name, spec, self)
 
     async def begin(self, common_start: float, at: float | None = None) -> None:
         """Open the client's gate. ``common_start`` is the trial's second 0, in Unix time.

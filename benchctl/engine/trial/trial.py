@@ -22,6 +22,7 @@ from benchctl.engine.site.context import RunContext
 from benchctl.engine.site.hooks import Hooks
 from benchctl.engine.trial.attempt import Attempt, fails_by
 from benchctl.engine.trial.capture import recorder_of
+from benchctl.engine.trial.ends import EndPlace
 from benchctl.engine.trial.flow import FlowAttempt
 from benchctl.engine.trial.measuring import Measuring
 from benchctl.engine.trial.retry import AttemptEnd, NextAttempt, Tries, next_attempt
@@ -207,7 +208,8 @@ class TrialRunner:
         result = FlowResult(FlowFold(flow.backend.capabilities.metrics))
         name = f"trial {trial.plan.position + 1}, {plan.name}"
         recording = FlowRecording(flow_id, result, context.recorder, context.wall, name)
-        return FlowAttempt(setup, recording, context, recorder_of(setup, context, flow_id))
+        place = EndPlace(context.run.name, trial.plan.position, number, trial.plan.deadline_s)
+        return FlowAttempt(setup, recording, context, place, recorder_of(setup, context, flow_id))
 
     # --- what an attempt means --------------------------------------------------------------
 
