@@ -22,7 +22,7 @@ _TAKEN: Final = frozenset({COORDINATOR, "setup", "root", "everyone"})
 Nkey = Annotated[str, Meta(max_length=64)]
 
 
-class FleetHost(Struct, frozen=True, forbid_unknown_fields=True):
+class JoinedHost(Struct, frozen=True, forbid_unknown_fields=True):
     """A host; ``joined_s`` is when it joined."""
 
     nkey: Nkey
@@ -54,7 +54,7 @@ class Members(Struct, frozen=True, forbid_unknown_fields=True):
     setup: Nkey
     coordinators: tuple[Nkey, ...]
     keys_number: Serial = 1
-    hosts: dict[ShortText, FleetHost] = {}
+    hosts: dict[ShortText, JoinedHost] = {}
     people: dict[ShortText, Person] = {}
     invited: dict[ShortText, Invited] = {}
 
@@ -84,7 +84,7 @@ class Members(Struct, frozen=True, forbid_unknown_fields=True):
                 f"benchctl fleet add {name} makes another",
             )
         left = {each: token for each, token in self.invited.items() if each != name}
-        hosts = self.hosts | {name: FleetHost(nkey, now_s)}
+        hosts = self.hosts | {name: JoinedHost(nkey, now_s)}
         return structs.replace(self, invited=left, hosts=hosts)
 
     def invite_person(self, name: str, person: Person) -> Members:
