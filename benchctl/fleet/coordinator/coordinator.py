@@ -120,6 +120,10 @@ class Coordinator:
                 await heartbeats.close()
                 await self._log.drain(_DRAIN_S)
 
+    async def leave(self) -> None:
+        """Say what was not said yet; runs, hosts and what is left go on without this process."""
+        await self._log.drain(_DRAIN_S)
+
     async def _tick(self) -> None:
         while True:
             self.presence.tick()
