@@ -84,5 +84,3 @@ async def _admit(carrier: object, directory: FleetDirectory) -> None:
 
 def _say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
-
-

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -19,9 +19,9 @@ from benchctl.run.planned import FleetTarget
 from benchctl.run.status import Status
 from benchctl.store.locks import Liveness
 from benchctl.store.log.logged import (
+    EndKey,
     LoggedRecorder,
     OnLogged,
-    OnWritten,
     change_logged,
     reopen_logged,
     requests,
@@ -40,14 +40,14 @@ class FleetRuns:
         self,
         store: Path,
         registry: Registry,
-        hosts: Callable[[str, OnConnect], Hosts],
+        hosts: Callable[[OnConnect], Hosts],
         limits: LimitsOf,
         wall: Callable[[], float],
         *,
         on_logged: OnLogged,
-        on_written: Callable[[str], OnWritten],
+        on_written: Callable[[str, Mapping[EndKey, int]], object],
     ) -> None:
-        """``hosts`` gives a run its hosts; ``on_written`` what hears of its ends' events."""
+        """``hosts`` gives a run its hosts; ``on_written`` hears of the events of its ends."""
         self.store = store
         self._registry, self._hosts, self._limits, self._wall = registry, hosts, limits, wall
         self._on_logged, self._on_written = on_logged, on_written
@@ -114,19 +114,23 @@ class FleetRuns:
         parts = RunnerParts(
             self._liveness,
             None,
-            partial(self._hosts, request.name),
-            partial(self._open_recorder, request.name),
+            self._hosts,
+            partial(self._open_own, request.name),
         )
         runner = Runner(self.store, request.run_id, self._registry, parts=parts)
         self._running[request.name] = runner
         self._tasks[request.name] = asyncio.create_task(self._run(request.name, runner))
 
-    def _open_recorder(self, name: str, path: Path, run_id: int) -> LoggedRecorder:
-        recorder = LoggedRecorder(
-            path, run_id, on_logged=self._on_logged, on_written=self._on_written(name)
-        )
-        self.recorders[name] = recorder
+    def _open_own(self, name: str, path: Path, run_id: int) -> LoggedRecorder:
+        recorder = self.recorders[name] = self.open_recorder(name, run_id)
         return recorder
+
+    def open_recorder(self, name: str, run_id: int) -> LoggedRecorder:
+        """Return a recorder of a run; the caller closes it. Raises StoreError."""
+        return LoggedRecorder(
+            self.store, run_id, on_logged=self._on_logged,
+            on_written=partial(self._on_written, name),
+        )  # fmt: skip
 
     async def _run(self, name: str, runner: Runner) -> None:
         try:

@@ -85,6 +85,19 @@ class StoredRequest(NamedTuple):
     status: str
 
 
+def last_received(path: Path, run: str) -> dict[EndKey, int]:
+    """Return the number of the last message of each end of a run that is in the store.
+
+    Raises StoreError.
+    """
+    query = (
+        "SELECT host, trial, attempt, flow, role, number FROM fleet_received"
+        " JOIN run ON run.id = run_id WHERE run.name = ?"
+    )
+    with closing(connect(path)) as connection, store_errors(path):
+        return {tuple(row)[:5]: row["number"] for row in connection.execute(query, (run,))}
+
+
 def unsent(path: Path) -> list[tuple[int, str, int, bytes]]:
     """Return the run's id and name, the number and the data of messages that may not be sent yet.
 
@@ -156,15 +169,6 @@ class LoggedRecorder(Recorder):
         self._refs: dict[int, FlowRef] = {}
         self._received: dict[EndKey, int] = {}
         self._logged: list[tuple[int, bytes]] = []
-
-    def last_received(self) -> dict[EndKey, int]:
-        """Return the number of the last event that is in the store of each end."""
-        query = (
-            "SELECT host, trial, attempt, flow, role, number FROM fleet_received WHERE run_id = ?"
-        )
-        with store_errors(self.path):
-            rows = self._connection.execute(query, (self._run_id,)).fetchall()
-        return {tuple(row)[:5]: row["number"] for row in rows}
 
     def received(self, end: EndKey, number: int) -> None:
         """Note that an event of an end, and all before it, are among what was recorded."""
