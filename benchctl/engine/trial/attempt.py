@@ -36,6 +36,11 @@ class Attempt:
         return any(flow.result.failure for flow in self.flows)
 
     @property
+    def waits_for_host(self) -> bool:
+        """Whether it is longer than its deadline, because a host is away for a time."""
+        return any(flow.waits_for_host for flow in self.flows)
+
+    @property
     def failures(self) -> list[str]:
         """Why flows failed: ``bulk: connection refused``."""
         pairs = ((flow.setup.name, flow.result.failure) for flow in self.flows)

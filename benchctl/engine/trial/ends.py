@@ -195,6 +195,10 @@ class FlowEnd(Protocol):
     def lead_s(self) -> float:
         """How long before its start it must be told to go."""
 
+    @property
+    def waits_for_host(self) -> bool:
+        """Whether its host is away for a time, and may still bring what it measures."""
+
     async def prepare(self) -> None:
         """Bring a server to where it accepts clients, a client to its gate.
 
@@ -247,6 +251,7 @@ class CommandEnd:
     """An end as the command that its backend builds, started by a spawner; see `FlowEnd`."""
 
     lead_s = 0.0
+    waits_for_host = False
 
     def __init__(
         self,

@@ -45,7 +45,9 @@ class Measuring:
         is_done = await context.wait_or_stop(task)
         if is_done and not attempt.has_failed:
             task = asyncio.ensure_future(self._measure())
-            is_done = await context.wait_or_stop(task, self._trial.plan.deadline_s + attempt.lead_s)
+            is_done = await context.wait_or_stop(
+                task, self._trial.plan.deadline_s + attempt.lead_s, lambda: attempt.waits_for_host
+            )
         error = None if task.cancelled() else task.exception()
         counting = asyncio.ensure_future(self._counters.end())
         self._update(clocks=attempt.clocks_at(context.wall()))

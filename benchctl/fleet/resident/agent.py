@@ -41,7 +41,7 @@ from benchctl.fleet.host_messages import (
     ToHost,
 )
 from benchctl.fleet.limits import ASSUMED_LINK_BPS, Limits, Load, amount_of, refusal
-from benchctl.fleet.messages import COORDINATOR, AskHost, Done, EndRef, Refused
+from benchctl.fleet.messages import COORDINATOR, AskHost, Done, EndRef, Refused, answered
 from benchctl.fleet.resident.ends import FLUSH_S, HostEnd, Outbox, flow_of
 from benchctl.fleet.resident.states import (
     Effect,
@@ -139,8 +139,8 @@ class Agent:
             kind: asyncio.Queue() for kind in (Spooled.SAMPLES, Spooled.RESULT)
         }
         self._sent: dict[SpooledMessage, float] = {}
-        self._replies: dict[int, tuple[Delivered, str]] = {}
-        """The messages that are not answered yet, and what binds the answer to each."""
+        self._replies: dict[int, Delivered] = {}
+        """The messages that are not answered yet."""
         self._turn = 0
         self._tasks: set[asyncio.Task[Any]] = set()
         self._link_bps = _link_bps()
@@ -208,7 +208,7 @@ class Agent:
             return
         self._turn += 1
         number = self._turn
-        self._replies[number] = delivered, f"{head.epoch}.{head.number}"
+        self._replies[number] = delivered
         match signed.message:
             case Prepare() as message:
                 self._do_later(self._look_up(number, message))
@@ -247,10 +247,14 @@ class Agent:
                     self._forget(committed.ref, committed.number)
 
     async def _reply(self, number: int, answer: OfHost) -> None:
-        delivered, nonce = self._replies.pop(number)
+        delivered = self._replies.pop(number)
         if delivered.reply is not None:
             data = self._signer.seal(
-                answer, COORDINATOR, epoch=self._identity.starts, nonce=nonce, now_s=time.time()
+                answer,
+                COORDINATOR,
+                epoch=self._identity.starts,
+                nonce=answered(delivered.data),
+                now_s=time.time(),
             )
             with suppress(ConnectionError):  # the coordinator asks again, or aborts
                 await delivered.reply(data)
