@@ -72,9 +72,7 @@ Profiles = str | TomlSource | tuple[TomlSource, ...]
 """A profile by its name, as it was read, or together with all that it extends, in this order."""
 
 
-def load_profile(
-    name: Profiles, assignments: Sequence[str] = (), *, lab: bool = True
-) -> Document:
+def load_profile(name: Profiles, assignments: Sequence[str] = (), *, lab: bool = True) -> Document:
     """Read, merge and validate a profile: a file, one that comes with benchctl, ``-`` for stdin.
 
     ``assignments`` are the ``--set`` texts, ``key=value``. Without ``lab``, that of the profile is

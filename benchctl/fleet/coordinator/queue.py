@@ -41,8 +41,8 @@ def refusal(request: Request, limits: Person, earlier: Iterable[Request]) -> str
         )
     if request.trials > limits.trials_at_once:
         return (
-            f"{request.person} may measure {limits.trials_at_once} trials at once, and the profile up to"
-            f" {request.trials}: set run.parallel.trials={limits.trials_at_once}"
+            f"{request.person} may measure {limits.trials_at_once} trials at once, and the profile"
+            f" up to {request.trials}: set run.parallel.trials={limits.trials_at_once}"
         )
     used = sum(one.sent_bytes for one in earlier if request.submitted_s - one.submitted_s < DAY_S)
     if used + request.sent_bytes > limits.bytes_a_day:
