@@ -16,7 +16,7 @@ from benchctl.fleet.trust.keys import key_id, parse_nkey
 from benchctl.fleet.trust.membership import Rights
 from benchctl.fleet.trust.signing import KnownKey, MemberRole
 
-_NAME: Final = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
+NAME: Final = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 _TAKEN: Final = frozenset({COORDINATOR, "setup", "root", "everyone"})
 
 Nkey = Annotated[str, Meta(max_length=64)]
@@ -63,7 +63,7 @@ class Members(Struct, frozen=True, forbid_unknown_fields=True):
 
         ``again`` allows that of a host, which then joins once more.
         """
-        if not _NAME.fullmatch(name):
+        if not NAME.fullmatch(name):
             raise UsageError(
                 f"{name!r} is no name of a fleet", "use a-z, 0-9 and -, at most 63: paris-1"
             )
