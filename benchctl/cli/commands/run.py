@@ -68,7 +68,7 @@ def run(
 ) -> None:
     """Run every trial of a profile, then print the summary."""
     from benchctl.cli.shared.consent import ask
-    from benchctl.cli.shared.fleet import attach_to_fleet, run_on_fleet, submission
+    from benchctl.cli.shared.fleet_run import attach_to_fleet, run_on_fleet, submission
     from benchctl.cli.shared.log import keep_log
     from benchctl.cli.shared.watch import Showing, attach_to, measure
     from benchctl.engine.checks.needed_hosts import needed_hosts
