@@ -46,8 +46,10 @@ class FleetRuns:
         *,
         on_logged: OnLogged,
         on_written: Callable[[str, Mapping[EndKey, int]], object],
+        on_ended: Callable[[str], object],
     ) -> None:
         """``hosts`` gives a run its hosts; ``on_written`` hears of the events of its ends."""
+        self._on_ended = on_ended
         self.store = store
         self._registry, self._hosts, self._limits, self._wall = registry, hosts, limits, wall
         self._on_logged, self._on_written = on_logged, on_written
@@ -59,11 +61,16 @@ class FleetRuns:
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self.recorders: dict[str, LoggedRecorder] = {}
         """Of the runs that are measured."""
+        self.adopted: set[tuple[str, int, int]] = set()
+        """Run, position and attempt of what hosts had begun when this coordinator began."""
 
     # --- at the start and the end ---------------------------------------------------------------
 
     def recover(self) -> None:
-        """Let the runs that were measured, or waited, when the last coordinator ended go on."""
+        """Take over the runs that were measured, or waited, when the last coordinator ended.
+
+        Their attempts that hosts have begun go on; `start_ready` lets the runs go on.
+        """
         with closing(Reader(self.store)) as reader:
             for stored in requests(self.store):
                 run = reader.run(stored.run_id)
@@ -78,10 +85,12 @@ class FleetRuns:
                 )  # fmt: skip
                 self._asked[run.name] = request
                 if stored.status == Status.RUNNING:
-                    reopen_logged(self.store, run.id, self._on_logged)
+                    begun = dict(_begun(reader, run.id))
+                    kept = list(begun)
+                    self.adopted |= {(run.name, at, number) for at, number in begun.items()}
+                    reopen_logged(self.store, run.id, self._on_logged, kept=kept)
                 if stored.status in (Status.PLANNED, Status.RUNNING):
                     self._waiting[run.name] = request
-        self.start_ready()
 
     async def close(self) -> None:
         """Leave all runs as they are: the next coordinator goes on with them."""
@@ -143,6 +152,7 @@ class FleetRuns:
         finally:
             del self._running[name], self._tasks[name]
             self.recorders.pop(name, None)
+            self._on_ended(name)
         self.start_ready()
 
     # --- what people ask ------------------------------------------------------------------------
@@ -188,3 +198,12 @@ class FleetRuns:
             yield self._asked[name], ""
         for request in self._waiting.values():
             yield request, self._waits_for(request) or "the next moment"
+
+
+def _begun(reader: Reader, run_id: int) -> Iterator[tuple[int, int]]:
+    """Yield the trials whose hosts were told to go, and that have no result: position, attempt."""
+    for trial in reader.trials(run_id):
+        if trial.status is Status.RUNNING and trial.started_time:
+            flows = reader.flows(trial.id)
+            if flows and all(flow.status is Status.RUNNING for flow in flows):
+                yield trial.position, flows[0].attempt

@@ -1,13 +1,14 @@
 """People, a coordinator and real agents over a carrier in memory: submissions become results."""
 
 import asyncio
+import sqlite3
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 from fleet.people_support import PeopleFleet, until
 
-from benchctl.cli.shared.fleet import submission
+from benchctl.cli.shared.fleet_run import submission
 from benchctl.errors import UsageError
 from benchctl.fleet.admin.members import Person
 from benchctl.fleet.copy import follow_run
@@ -133,3 +134,118 @@ def test_a_run_waits_for_hosts_that_are_away(fleet):
                 )
 
     assert asyncio.run(main()) is Status.OK
+
+
+# --- faults -------------------------------------------------------------------------------------
+
+LONGER = PROFILE.replace('duration = "1s"', 'duration = "3s"')
+
+
+def samples_of(store, name):
+    """Return the samples of a run: trial, attempt, flow, role, stream and start of each."""
+    if not store.exists():
+        return []
+    with closing(Reader(store)) as reader:
+        run_id = reader.names().get(name)
+        if run_id is None:
+            return []
+        return [
+            (trial.position, flow.attempt, flow.name, sample.role, sample.stream, sample.start_s)
+            for trial in reader.trials(run_id)
+            for flow in reader.flows(trial.id, all_attempts=True)
+            for sample in reader.samples(flow.id)
+        ]
+
+
+def outcome(store, name):
+    """Return status and attempts of each trial."""
+    with closing(Reader(store)) as reader:
+        run = reader.find(name)
+        return [(str(trial.status), reader.attempts(trial.id)) for trial in reader.trials(run.id)]
+
+
+def test_a_killed_coordinator_costs_no_sample_and_no_trial_is_measured_again(fleet, tmp_path):
+    async def main():
+        async with fleet.agents("paris", "oslo"), fleet.serving() as first:
+            await hosts_are_there(fleet)
+            submitted = await submit(fleet, LONGER)
+            await until(lambda: len(samples_of(fleet.store, submitted.run)) > 10)
+            # As a kill does: the store is as it is, and nothing is said any more.
+            killed = tmp_path / "killed.sqlite"
+            with closing(sqlite3.connect(fleet.store)) as store:
+                store.execute("VACUUM INTO ?", (str(killed),))
+            before = samples_of(killed, submitted.run)
+            await first._carrier.cut()
+            fleet.store = killed
+            async with fleet.serving():
+                status = await follow_run(
+                    fleet.link("alice"), fleet.members["alice"], submitted.run, fleet.copy
+                )
+            return submitted.run, before, status
+
+    name, before, status = asyncio.run(main())
+    assert outcome(fleet.store, name) == [("ok", 1)] * 2
+    assert status is Status.OK
+    for store in (fleet.store, fleet.copy):
+        found = samples_of(store, name)
+        assert len(found) == len(set(found)), "none twice"
+        assert set(before) <= set(found)
+        of_first = [one for one in found if one[0] == 0 and one[3] == "client"]
+        assert len(of_first) >= 29
+    with closing(Reader(fleet.store)) as reader:
+        first = next(reader.trials(reader.find(name).id))
+        figure = reader.figures(reader.flows(first.id)[0].id)["send", "throughput_bps"]
+        assert 15e6 < figure.value < 25e6
+
+
+def test_what_is_delivered_twice_is_stored_once(fleet):
+    async def main():
+        fleet.broker.twice = True
+        async with fleet.serving(), fleet.agents("paris", "oslo"):
+            await hosts_are_there(fleet)
+            submitted = await submit(fleet)
+            await follow_run(fleet.link("alice"), fleet.members["alice"], submitted.run, fleet.copy)
+            return submitted.run
+
+    name = asyncio.run(main())
+    assert outcome(fleet.store, name) == [("ok", 1)] * 2
+    found = samples_of(fleet.copy, name)
+    assert len(found) == len(set(found)) == len(samples_of(fleet.store, name)) >= 16
+
+
+def test_a_host_that_is_cut_off_brings_what_it_measured_when_it_is_back(fleet):
+    async def main():
+        async with fleet.serving(), fleet.agents("paris", "oslo"):
+            await hosts_are_there(fleet)
+            submitted = await submit(fleet, LONGER)
+            await until(lambda: len(samples_of(fleet.store, submitted.run)) > 10)
+            await fleet.carriers["paris"].cut()
+            await asyncio.sleep(6)  # longer than its trial, and than hosts are there without a word
+            await fleet.carriers["paris"].mend()
+            await follow_run(fleet.link("alice"), fleet.members["alice"], submitted.run, fleet.copy)
+            return submitted.run
+
+    name = asyncio.run(main())
+    assert outcome(fleet.store, name) == [("ok", 1)] * 2
+    found = samples_of(fleet.store, name)
+    assert len(found) == len(set(found))
+    assert len([one for one in found if one[0] == 0 and one[3] == "client"]) >= 29
+
+
+def test_an_agent_that_is_killed_costs_its_own_trial_one_attempt(fleet):
+    async def main():
+        async with fleet.serving(), fleet.agents("oslo"):
+            async with fleet.agent("paris"):
+                await hosts_are_there(fleet)
+                submitted = await submit(fleet, LONGER, sets=["run.attempts=2"])
+                await until(lambda: len(samples_of(fleet.store, submitted.run)) > 10)
+            async with fleet.agent("paris"):
+                await follow_run(
+                    fleet.link("alice"), fleet.members["alice"], submitted.run, fleet.copy
+                )
+            return submitted.run
+
+    name = asyncio.run(main())
+    assert outcome(fleet.store, name) == [("ok", 2), ("ok", 1)]
+    found = samples_of(fleet.store, name)
+    assert len(found) == len(set(found))
