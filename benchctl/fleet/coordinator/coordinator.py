@@ -116,6 +116,9 @@ class Coordinator:
     def _known(self, host: str, ref: EndRef) -> int:
         if self._is_to_adopt(ref):
             return 0
+        return self._stored(host, ref)
+
+    def _stored(self, host: str, ref: EndRef) -> int:
         if ref.run not in self._received:
             self._received[ref.run] = last_received(self._store, ref.run)
         return self._received[ref.run].get(_key(host, ref), 0)
@@ -136,8 +139,8 @@ class Coordinator:
         """Say whether what comes was recorded by the coordinator before."""
         ref = message.ref
         if (recorder := self.runs.recorders.get(ref.run)) is not None:
-            stored = self._received.get(ref.run, {}).get(_key(host, ref), 0)
-            recorder.is_replayed = ref in self._adopted_ends and message.number <= stored
+            is_stored = message.number <= self._stored(host, ref)
+            recorder.is_replayed = ref in self._adopted_ends and is_stored
 
     def _taken(self, host: str, message: OfEnd) -> None:
         """Note a message whose events a run has recorded."""
