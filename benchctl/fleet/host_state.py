@@ -60,8 +60,10 @@ class CoordinatorIdentity(Protocol):
     fleet: str
     signer: Signer
     keys: Keys
-    epoch: int
-    """The revision of its lease."""
+
+    @property
+    def epoch(self) -> int:
+        """The revision of its lease."""
 
 
 class EndReceiver(Protocol):

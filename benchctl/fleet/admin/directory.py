@@ -19,12 +19,23 @@ import msgspec
 
 from benchctl.errors import FleetError, UsageError
 from benchctl.fleet.admin.conf import server_conf
-from benchctl.fleet.admin.members import Members
-from benchctl.fleet.trust.certificates import make_ca, make_server
+from benchctl.fleet.admin.hosts import disk_note
+from benchctl.fleet.admin.members import NAME, Members, Person
+from benchctl.fleet.trust.certificates import (
+    DAY_S,
+    SAID_AHEAD_DAYS,
+    end_s,
+    make_ca,
+    make_server,
+)
 from benchctl.fleet.trust.keys import SigningKey, need_cryptography, parse_nkey, write_secret
 from benchctl.fleet.trust.keyset import KeySet, open_keys, sign_keys
-from benchctl.fleet.trust.membership import Membership, Rights, Server, Token
+from benchctl.fleet.trust.membership import Membership, Rights, Server, Token, write_membership
 from benchctl.fleet.trust.signing import KnownKey
+
+ADMIN: Final = "admin"
+ADMIN_FILE: Final = "admin.fleet"
+"""The file of whoever administers the fleet; others get theirs by an invitation."""
 
 _INIT_HINT: Final = "benchctl fleet init DIR makes one"
 
@@ -73,7 +84,7 @@ class FleetDirectory:
         write_secret(path / "members.json", _json(members))
         directory = cls(path)
         directory.renew_certificate(now_s)
-        directory.write_conf(members)
+        directory.invite_person(ADMIN, "admin", path / ADMIN_FILE)
         return directory
 
     def members(self) -> Members:
@@ -147,9 +158,21 @@ class FleetDirectory:
         self.change(invite)
         return Token(self.server(), name, key.text, self.keys(), expires_s)
 
-    def member(self, name: str, key: SigningKey, rights: Rights | str = "") -> Membership:
-        """Return what a member gets to know of the fleet."""
-        return Membership(self.server(), name, key.text, self.keys(), rights)  # type: ignore[arg-type]
+    def invite_person(self, name: str, rights: Rights, file: Path) -> None:
+        """Take a person in and write their file. Raises UsageError for a bad name, FleetError."""
+        self.members().check_new(name)
+        key = SigningKey.make()
+        write_membership(file, Membership(self.server(), name, key.text, self.keys(), rights))
+
+        def invite(members: Members) -> Members:
+            members.check_new(name)
+            return members.invite_person(name, Person(key.nkey, rights))
+
+        try:
+            self.change(invite)
+        except BaseException:
+            file.unlink()
+            raise
 
     def server(self) -> Server:
         """Return what everybody knows the server by."""
@@ -210,6 +233,22 @@ class FleetDirectory:
         self.change(renew)
         return made[0]
 
+    def notes(self, now_s: float) -> list[str]:
+        """Return what is to be done here: a certificate that ends, a disk that becomes full."""
+        notes = []
+        left_s = end_s((self.path / "server.pem").read_bytes()) - now_s
+        if left_s < SAID_AHEAD_DAYS * DAY_S:
+            notes.append(
+                f"the server's certificate ends in {max(0.0, left_s) / DAY_S:.0f} days:"
+                " benchctl fleet renew"
+            )
+        disk = os.statvfs(self.path)
+        store = self.path / "benchctl.sqlite"
+        size = store.stat().st_size if store.exists() else 0
+        age_s = now_s - (self.path / "root.pub").stat().st_mtime
+        notes.append(disk_note(disk.f_bavail * disk.f_frsize, size, age_s))
+        return [note for note in notes if note]
+
     @contextmanager
     def _lock(self) -> Iterator[None]:
         lock = os.open(self.path / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -218,6 +257,13 @@ class FleetDirectory:
             yield
         finally:
             os.close(lock)
+
+
+def check_name(name: str) -> str:
+    """Return a name of a fleet. Raises UsageError."""
+    if not NAME.fullmatch(name):
+        raise UsageError(f"{name!r} is no name of a fleet", "give one with --name: a-z, 0-9 and -")
+    return name
 
 
 def check_address(address: str) -> str:

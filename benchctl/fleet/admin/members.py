@@ -16,13 +16,13 @@ from benchctl.fleet.trust.keys import key_id, parse_nkey
 from benchctl.fleet.trust.membership import Rights
 from benchctl.fleet.trust.signing import KnownKey, MemberRole
 
-_NAME: Final = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
+NAME: Final = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 _TAKEN: Final = frozenset({COORDINATOR, "setup", "root", "everyone"})
 
 Nkey = Annotated[str, Meta(max_length=64)]
 
 
-class FleetHost(Struct, frozen=True, forbid_unknown_fields=True):
+class JoinedHost(Struct, frozen=True, forbid_unknown_fields=True):
     """A host; ``joined_s`` is when it joined."""
 
     nkey: Nkey
@@ -54,7 +54,7 @@ class Members(Struct, frozen=True, forbid_unknown_fields=True):
     setup: Nkey
     coordinators: tuple[Nkey, ...]
     keys_number: Serial = 1
-    hosts: dict[ShortText, FleetHost] = {}
+    hosts: dict[ShortText, JoinedHost] = {}
     people: dict[ShortText, Person] = {}
     invited: dict[ShortText, Invited] = {}
 
@@ -63,7 +63,7 @@ class Members(Struct, frozen=True, forbid_unknown_fields=True):
 
         ``again`` allows that of a host, which then joins once more.
         """
-        if not _NAME.fullmatch(name):
+        if not NAME.fullmatch(name):
             raise UsageError(
                 f"{name!r} is no name of a fleet", "use a-z, 0-9 and -, at most 63: paris-1"
             )
@@ -84,7 +84,7 @@ class Members(Struct, frozen=True, forbid_unknown_fields=True):
                 f"benchctl fleet add {name} makes another",
             )
         left = {each: token for each, token in self.invited.items() if each != name}
-        hosts = self.hosts | {name: FleetHost(nkey, now_s)}
+        hosts = self.hosts | {name: JoinedHost(nkey, now_s)}
         return structs.replace(self, invited=left, hosts=hosts)
 
     def invite_person(self, name: str, person: Person) -> Members:

@@ -1,10 +1,13 @@
-"""Units of systemd: for the server and the coordinator, and for a host's agent. Pure."""
+"""Units of systemd: for the server and the coordinator, and for a host's agent."""
 
 from __future__ import annotations
 
-import shlex
+import getpass
 from pathlib import Path
 from typing import Final
+
+from benchctl.errors import UsageError
+from benchctl.visible import visible
 
 SERVER_UNIT: Final = "benchctl-fleet-server.service"
 COORDINATOR_UNIT: Final = "benchctl-fleet-coordinator.service"
@@ -73,10 +76,32 @@ WantedBy=default.target
 """
 
 
+def write_units(directory: Path, program: str, python: str, listen: str) -> list[Path]:
+    """Write the units of server and coordinator into a fleet's directory; returns their files."""
+    user = getpass.getuser()
+    low_port = int(listen.rpartition(":")[2]) < 1024
+    texts = {
+        SERVER_UNIT: server_unit(program, python, directory, user, low_port=low_port),
+        COORDINATOR_UNIT: coordinator_unit(python, directory, user),
+    }
+    units = directory / "units"
+    units.mkdir()
+    for name, text in texts.items():
+        (units / name).write_text(text, encoding="utf-8")
+    return [units / name for name in texts]
+
+
 def _words(*words: object) -> str:
-    """Return a command line as systemd reads it: quoted, with its own signs doubled."""
-    return " ".join(shlex.quote(str(word)).replace("%", "%%").replace("$", "$$") for word in words)
+    """Return a command line as systemd reads it (systemd.service(5), COMMAND LINES)."""
+    return " ".join(map(_quoted, map(str, words)))
+
+
+def _quoted(word: str) -> str:
+    if any(ord(letter) < 32 for letter in word):
+        raise UsageError(f"{word!r}: systemd takes no control character", "use another directory")
+    text = word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%").replace("$", "$$")
+    return f'"{text}"'
 
 
 def _plain(directory: Path) -> str:
-    return str(directory).replace("%", "%%")
+    return visible(str(directory)).replace("%", "%%")

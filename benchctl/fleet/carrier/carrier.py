@@ -87,6 +87,10 @@ class Carrier(Protocol):
     def is_connected(self) -> bool:
         """Whether messages are carried now, as far as is known."""
 
+    @property
+    def certificate_ends_s(self) -> float:
+        """When the server's certificate ends, a Unix time; 0 if it has shown none yet."""
+
 
 class StreamFullError(Exception):
     """A stream takes no more messages; its bound is reached."""

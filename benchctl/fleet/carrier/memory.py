@@ -287,6 +287,10 @@ class MemoryCarrier:
     def is_connected(self) -> bool:
         return not (self._is_cut or self._is_closed or self.broker.stands)
 
+    @property
+    def certificate_ends_s(self) -> float:
+        return 0.0
+
     async def wait_connected(self, timeout_s: float) -> None:
         try:
             await asyncio.wait_for(self.broker.wait(lambda: self.is_connected), timeout_s)

@@ -83,8 +83,10 @@ class NatsCarrier:
         """Why nothing was carried the last time, in a few words."""
         self._changed = asyncio.Condition()
         self._subscriptions: list[_Subscription] = []
+        self._attaching = asyncio.Lock()
         self._exit = AsyncExitStack()
         self._tunnel: Tunnel | None = None
+        self._certificate_ends_s = 0.0
         self._loop_task: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
@@ -110,6 +112,10 @@ class NatsCarrier:
     @property
     def is_connected(self) -> bool:
         return self._client is not None and self._client.is_connected
+
+    @property
+    def certificate_ends_s(self) -> float:
+        return self._certificate_ends_s
 
     async def wait_connected(self, timeout_s: float) -> None:
         try:
@@ -201,12 +207,13 @@ class NatsCarrier:
 
     async def _add(self, subscription: _Subscription) -> None:
         subscription.start()
-        self._subscriptions.append(subscription)
-        client = self._client
-        if client is not None and client.is_connected:
-            with suppress(*_UNREACHABLE):  # otherwise it is renewed with the connection
-                await subscription.attach(client)
-                await client.flush()
+        async with self._attaching:
+            self._subscriptions.append(subscription)
+            client = self._client
+            if client is not None and client.is_connected:
+                with suppress(*_UNREACHABLE):  # otherwise it is renewed with the connection
+                    await subscription.attach(client)
+                    await _flush(client)
 
     def _demand(self) -> Client:
         client = self._client
@@ -224,10 +231,11 @@ class NatsCarrier:
             client = Client()
             try:
                 await self._connect(client, url, hostname, closed)
-                for subscription in list(self._subscriptions):
-                    await subscription.attach(client)
-                await client.flush()
-                self._client = client
+                async with self._attaching:
+                    for subscription in list(self._subscriptions):
+                        await subscription.attach(client)
+                    await _flush(client)
+                    self._client = client
                 async with self._changed:
                     self._changed.notify_all()
                 await closed.wait()
@@ -268,6 +276,8 @@ class NatsCarrier:
             closed_cb=on_close,
             error_cb=on_error,
         )
+        shown = client._transport._io_writer.get_extra_info("peercert")  # type: ignore[union-attr]
+        self._certificate_ends_s = float(ssl.cert_time_to_seconds(shown["notAfter"]))
 
 
 class _Subscription:
@@ -437,6 +447,15 @@ def _why(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
     return str(error).removeprefix("nats: ") or type(error).__name__
+
+
+async def _flush(client: Client) -> None:
+    """Wait until the server has what was subscribed.
+
+    A PING of nats-py goes before what waits in its buffer, which is written during the first one.
+    """
+    for _ in range(2):
+        await client.flush(timeout=int(CONNECT_S))
 
 
 async def _last_words(client: Client, error: Exception) -> str:

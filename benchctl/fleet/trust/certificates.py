@@ -68,20 +68,6 @@ def end_s(pem: bytes) -> float:
     return x509.load_pem_x509_certificate(pem).not_valid_after_utc.timestamp()
 
 
-def to_der(pem: bytes) -> bytes:
-    """Return a certificate in the shorter form of a token."""
-    import ssl
-
-    return ssl.PEM_cert_to_DER_cert(pem.decode())
-
-
-def to_pem(der: bytes) -> str:
-    """Return a certificate of a token as `ssl` takes it."""
-    import ssl
-
-    return ssl.DER_cert_to_PEM_cert(der)
-
-
 def _builder(
     subject: x509.Name,
     issuer: x509.Name,
