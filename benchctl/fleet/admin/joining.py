@@ -25,7 +25,7 @@ from benchctl.fleet.trust.signing import Signer, UntrustedError, Verifier
 
 JOINS: Final = "bench.join.*"
 HOST_FILE: Final = "host.fleet"
-CONNECT_S: Final = 15.0
+CONNECT_S: Final = 10.0
 ANSWER_S: Final = 10.0
 
 

@@ -242,7 +242,7 @@ class NatsCarrier:
                 error = client.last_error
                 self.why = _plain(_why(error)) if error else "it has closed"
             except _UNREACHABLE as error:
-                self.why = (self._tunnel and self._tunnel.why) or await _last_words(client, error)
+                self.why = (self._tunnel and self._tunnel.why) or _not_connected(client, error)
             finally:
                 self._client = None
                 with suppress(*_UNREACHABLE):
@@ -256,7 +256,8 @@ class NatsCarrier:
             closed.set()
 
         async def on_error(error: Exception) -> None:
-            self.why = _why(error)
+            if client.is_connected:  # otherwise the loop says why
+                self.why = _why(error)
 
         # nats-py takes a seed only by packages of its own.
         client._public_nkey = self._key.nkey
@@ -458,13 +459,14 @@ async def _flush(client: Client) -> None:
         await client.flush(timeout=int(CONNECT_S))
 
 
-async def _last_words(client: Client, error: Exception) -> str:
-    """Return why a server closed a new connection: it says so, but nats-py has not read it then."""
-    with suppress(Exception):
-        async with asyncio.timeout(0.5):
-            while line := await client._transport.readline():  # type: ignore[union-attr]
-                if line.startswith(b"-ERR"):
-                    return _plain(line.decode("latin-1")[4:].strip(" '\r\n"))
+def _not_connected(client: Client, error: Exception) -> str:
+    """Return why a connection was not made.
+
+    A server that has introduced itself and closes at once refuses the key. It says so, but what it
+    says is often lost with the connection.
+    """
+    if client._server_info and not isinstance(error, TimeoutError):
+        return NOT_LET_IN
     return _plain(_why(error))
 
 
