@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from benchctl.cli.shared.fleet import ask_fleet
 from benchctl.cli.shared.watch import FleetRunner, Showing, watch_fleet
+from benchctl.errors import UsageError
 from benchctl.units import format_count
 from benchctl.visible import visible
 
@@ -37,6 +38,21 @@ def submission(
     return Submit(
         secrets.token_hex(16), files, tuple(assignments), tuple(only), repeats, tuple(tags), yes
     )
+
+
+def check_with_fleet(file: Path, message: Submit) -> UsageError | None:
+    """Print what a fleet would refuse of a plan; returns the error of that, None if it takes all.
+
+    Raises UsageError if it cannot be planned there, and FleetError.
+    """
+    from benchctl.fleet.person_messages import CheckPlan, PlanChecked
+
+    told = ask_fleet(file, CheckPlan(message), PlanChecked)
+    for line in told.away:
+        print(visible(f"benchctl: {line}; its trials would wait"), file=sys.stderr)
+    for line in told.refusals[1:]:
+        print(visible(f"benchctl: refused: {line}"), file=sys.stderr)
+    return UsageError(f"refused: {told.refusals[0]}") if told.refusals else None
 
 
 def run_on_fleet(file: Path, message: Submit, showing: Showing, *, detach: bool) -> int:

@@ -13,7 +13,8 @@ from benchctl.cli.shared.fleet_run import submission
 from benchctl.errors import UsageError
 from benchctl.fleet.admin.members import Person
 from benchctl.fleet.copy import follow_run
-from benchctl.fleet.person_messages import HostList, ListHosts, Submitted
+from benchctl.fleet.limits import Limits
+from benchctl.fleet.person_messages import CheckPlan, HostList, ListHosts, PlanChecked, Submitted
 from benchctl.run.status import Status
 from benchctl.store.read import Reader
 
@@ -26,7 +27,7 @@ address = "127.0.0.1"
 [hosts.oslo]
 fleet = true
 address = "127.0.0.1"
-ports = "PORTS"
+ports = "28000-28020"
 [flows.main]
 backend = "simpleperf"
 from = "paris"
@@ -60,7 +61,7 @@ def written(folder, text, name="mesh.toml"):
 
 
 async def submit(fleet, text=PROFILE, person="alice", sets=()):
-    text = text.replace("PORTS", some_ports())
+    text = text.replace("28000-28020", some_ports())
     message = submission(written(fleet.folder, text), sets, (), None, (), yes=False)
     return await fleet.link(person).ask(message, Submitted)
 
@@ -130,6 +131,27 @@ def test_what_a_person_may_not_is_refused(fleet, person, why):
         async with fleet.serving():
             with pytest.raises(UsageError, match=why):
                 await submit(fleet, person=person)
+
+    asyncio.run(main())
+
+
+def test_what_the_owner_of_a_host_does_not_allow_is_refused_before_anything_runs(fleet):
+    slow = Limits(networks=("127.0.0.0/8",), rate_bps=1e6)
+
+    async def main():
+        async with fleet.serving(), fleet.agents("paris"), fleet.agents("oslo", limits=slow):
+            await hosts_are_there(fleet)
+            with pytest.raises(UsageError, match="host oslo: .*1.00 Mbit/s") as caught:
+                await submit(fleet)
+            assert "\n" not in caught.value.message
+            asked = submission(written(fleet.folder, PROFILE), (), (), None, (), yes=False)
+            told = await fleet.link("alice").ask(CheckPlan(asked), PlanChecked)
+            assert (told.trials, len(told.refusals), told.away) == (2, 1, ())
+            asked = submission(
+                written(fleet.folder, PROFILE), ["main.rate=500kbit"], (), None, (), yes=False
+            )
+            told = await fleet.link("alice").ask(CheckPlan(asked), PlanChecked)
+            assert told.refusals == ()
 
     asyncio.run(main())
 
