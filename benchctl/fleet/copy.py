@@ -17,7 +17,7 @@ from pathlib import Path
 from benchctl.errors import FleetError, StoreError
 from benchctl.fleet.carrier.carrier import Delivered, Subscription
 from benchctl.fleet.person import PersonLink
-from benchctl.fleet.person_messages import PEOPLE, FetchRun, LogEntry, RunPart
+from benchctl.fleet.person_messages import PEOPLE, FetchRun, ListRuns, LogEntry, RunList, RunPart
 from benchctl.fleet.trust.membership import Membership
 from benchctl.fleet.trust.signing import UntrustedError, Verifier
 from benchctl.run.status import Status
@@ -33,6 +33,8 @@ MOST_RECORD_BYTES = 4 << 30
 FLUSH_S = 0.1
 # A run says something each second while it is measured: its connections, its samples.
 CUT_S = 5.0
+# What takes longer to replay is copied anew.
+REPLAY_S = 10.0
 
 
 async def fetch_run(link: PersonLink, name: str, copy: Path) -> int:
@@ -100,17 +102,26 @@ class RunFollower:
         self.as_of: float = wall()
         """When the copy was the same as the coordinator's store, as far as is known."""
 
-    async def follow(self, run_id: int, stop: asyncio.Event | None = None) -> Status:
+    async def follow(
+        self, run_id: int, stop: asyncio.Event | None = None, least: int | None = None
+    ) -> Status:
         """Replay until the run has ended, or until an event; returns its status.
 
-        Raises GapError if the log does not go on where the copy ends, and StoreError.
+        With ``least``, only until the message of this number is replayed. Raises GapError if the
+        log does not go on where the copy ends, and StoreError.
         """
         with closing(CopyRecorder(self._copy, run_id)) as recorder:
-            if recorder.status.has_ended:
+
+            def is_done() -> bool:
+                if least is not None:
+                    return recorder.number >= least
+                return recorder.status.has_ended or (stop is not None and stop.is_set())
+
+            if is_done():
                 return recorder.status
             subscription = await self._subscribe(f"bench.log.{self._name}", stop)
             try:
-                while not (recorder.status.has_ended or (stop is not None and stop.is_set())):
+                while not is_done():
                     await self._replay(recorder)
                 return recorder.status
             finally:
@@ -186,3 +197,24 @@ async def follow_run(
                 return await RunFollower(link, member, name, copy, wall).follow(run_id, stop)
         except GapError:
             remove_run(copy, run_id)
+
+
+async def bring_up_to_date(link: PersonLink, member: Membership, copy: Path) -> None:
+    """Bring all runs of the coordinator's list into the copy as they are now.
+
+    Those that a process follows are current. Raises UsageError, FleetError and StoreError.
+    """
+    told = await link.ask(ListRuns(), RunList)
+    for known in reversed(told.runs):  # so that the newest is stored last
+        run_id = run_in(copy, known.run)
+        if run_id is None:
+            await fetch_run(link, known.run, copy)
+        elif not Liveness(copy).is_alive(run_id):
+            try:
+                async with asyncio.timeout(REPLAY_S):
+                    await RunFollower(link, member, known.run, copy).follow(
+                        run_id, least=known.logged
+                    )
+            except (GapError, TimeoutError):
+                remove_run(copy, run_id)
+                await fetch_run(link, known.run, copy)

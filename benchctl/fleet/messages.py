@@ -6,6 +6,7 @@ or a size. Times are Unix times in seconds of the sender's clock, unless said ot
 
 from __future__ import annotations
 
+import hashlib
 from typing import Annotated, Any, Final
 
 from msgspec import Meta, Struct
@@ -84,3 +85,8 @@ class Join(FleetMessage, frozen=True, tag="join"):
 
     public: Annotated[bytes, Meta(min_length=32, max_length=32)]
     version: ShortText
+
+
+def answered(question: bytes) -> str:
+    """Return the nonce of the answer to a message, which binds it to that one."""
+    return hashlib.sha256(question).hexdigest()[:32]

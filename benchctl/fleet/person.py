@@ -3,20 +3,56 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any, TypeVar
+
+import platformdirs
 
 from benchctl.errors import FleetError, UsageError
 from benchctl.fleet.carrier.carrier import Carrier
 from benchctl.fleet.messages import COORDINATOR, Refused
 from benchctl.fleet.person_messages import ToPerson
-from benchctl.fleet.trust.membership import Membership
+from benchctl.fleet.trust.keys import key_id
+from benchctl.fleet.trust.membership import Membership, read_membership
 from benchctl.fleet.trust.signing import Signer, UntrustedError, Verifier
 
+CONNECT_S = 5.0
 # A large matrix is planned for some seconds.
 ANSWER_S = 30.0
 
 T = TypeVar("T")
+
+
+def copy_path(member: Membership) -> Path:
+    """Return the copy of a fleet's runs on this machine, a store of its own. Raises FleetError."""
+    path = (
+        platformdirs.user_data_path("benchctl")
+        / "fleets"
+        / f"{member.fleet}-{key_id(member.server.root)}.sqlite"
+    )
+    if not path.is_absolute():
+        raise FleetError("this user has no home directory for the copy of a fleet's runs")
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    return path
+
+
+@asynccontextmanager
+async def opened(
+    file: Path, timeout_s: float = CONNECT_S
+) -> AsyncIterator[tuple[PersonLink, Membership]]:
+    """Connect as the person of a file. Raises FleetError, also if the server is not reached."""
+    from benchctl.fleet.carrier.opening import open_carrier
+
+    member = read_membership(file)
+    async with open_carrier(member.server, member.key, member.name) as carrier:
+        try:
+            await carrier.wait_connected(timeout_s)
+        except ConnectionError as error:
+            what = f"fleet {member.fleet}: {member.server.address} cannot be reached: {error}"
+            raise FleetError(what, "try again later") from None
+        yield PersonLink(carrier, member), member
 
 
 class PersonLink:

@@ -396,8 +396,9 @@ class Settings(Struct, frozen=True):
     ``network`` is the one outside the lab. ``metrics`` are those that only its backends define,
     ``headlines`` the headline metric of each backend's flows, so that readers of the run need no
     plugin. ``server_wait_s`` is how long a server may take to start. With ``gives_up``, a
-    peer that never answered ends the run. ``parallel`` is None if one trial runs at a time. Fields
-    with a default are missing from older stores.
+    peer that never answered ends the run. A trial waits for a host of a fleet for ``host_wait_s``
+    at most. ``parallel`` is None if one trial runs at a time. Fields with a default are missing
+    from older stores.
     """
 
     values: Mapping[str, tuple[Scalar, ...]]
@@ -417,6 +418,7 @@ class Settings(Struct, frozen=True):
     search: Search | None = None
     gives_up: bool = False
     parallel: Parallel | None = None
+    host_wait_s: float = 1800.0
 
     @property
     def at_once(self) -> int:

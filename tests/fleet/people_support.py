@@ -1,34 +1,35 @@
 """A fleet within one process: members, a coordinator, people, and runs that need no host."""
 
 import asyncio
-from contextlib import asynccontextmanager, suppress
+import secrets
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 
 from benchctl.fleet.admin.members import Person
 from benchctl.fleet.carrier.memory import Broker
 from benchctl.fleet.coordinator.coordinator import Coordinator, FleetMembers
 from benchctl.fleet.coordinator.queue import Request
+from benchctl.fleet.limits import Limits
+from benchctl.fleet.messages import COORDINATOR
 from benchctl.fleet.person import PersonLink
+from benchctl.fleet.resident.agent import Agent, Identity
+from benchctl.fleet.spool import Spool
 from benchctl.fleet.trust.keys import SigningKey, key_id
 from benchctl.fleet.trust.keyset import KeySet, sign_keys
 from benchctl.fleet.trust.membership import Membership, Server
 from benchctl.fleet.trust.signing import KnownKey
-from benchctl.hosts.hosts import Hosts
 from benchctl.metrics import Direction
 from benchctl.run.planned import PlannedFlow, PlannedRun, PlannedTrial, Settings
 from benchctl.store.record import RunRequest, create_run
 
 FLEET = "research"
+HERE = Limits(networks=("127.0.0.0/8",))
 WAIT_S = 60
 FLOW = PlannedFlow(
     "main", "simpleperf", "local", "local", None, Direction.SEND, 0.0, {"bytes": "1MB"}
 )
 
 
-async def nobody_refuses(_):
-    return []
-
-
-class SmallFleet:
+class PeopleFleet:
     """Members of a fleet whose coordinator keeps its store in a folder."""
 
     def __init__(self, folder, hosts=(), **people):
@@ -49,6 +50,8 @@ class SmallFleet:
             name: Membership(server, name, SigningKey.make().text, self.keys, limits.rights)
             for name, limits in self.limits.items()
         }
+        self.starts, self.carriers = {}, {}
+        self.lock = f"benchctl-test-{secrets.token_hex(4)}"
         self.host_keys = {name: SigningKey.make() for name in hosts}
         self.known = {
             key_id(member.key.public): KnownKey(member.key.public, "person", name)
@@ -62,16 +65,44 @@ class SmallFleet:
         """Return what a person says to the coordinator."""
         return PersonLink(self.broker.carrier(), self.members[name])
 
+    @asynccontextmanager
+    async def agents(self, *names, limits=HERE):
+        """Run real agents on this machine, until the block ends."""
+        async with AsyncExitStack() as stack:
+            for name in names:
+                await stack.enter_async_context(self.agent(name, limits))
+            yield
+
+    @asynccontextmanager
+    async def agent(self, name, limits=HERE):
+        """Run a real agent, until the block ends, which kills it."""
+        self.starts[name] = self.starts.get(name, 0) + 1
+        folder = self.folder / name
+        identity = Identity(FLEET, name, self.host_keys[name], self.find, self.starts[name])
+        carrier = self.carriers[name] = self.broker.carrier()
+        async with carrier:
+            agent = Agent(
+                identity, carrier, Spool(folder / "spool"), limits, folder,
+                lock=f"{self.lock}-{name}",
+            )  # fmt: skip
+            running = asyncio.create_task(agent.run())
+            try:
+                yield agent
+            finally:
+                running.cancel()
+                with suppress(asyncio.CancelledError):
+                    await running
+
+    def find(self, key):
+        if key == key_id(self.key.public):
+            return KnownKey(self.key.public, "coordinator", COORDINATOR)
+        return self.known.get(key)
+
     def coordinator(self, **options):
         """Return a new coordinator, which does not serve yet."""
         members = FleetMembers(
             FLEET, self.key, self.known.get, self.limits.get, lambda: tuple(self.hosts)
         )
-        options = {
-            "open_hosts": lambda _, __, on_connect: Hosts(on_connect),
-            "judge": nobody_refuses,
-            **options,
-        }
         return Coordinator(self.broker.carrier(), members, self.store, **options)
 
     @asynccontextmanager

@@ -280,6 +280,52 @@ async def _list_hosts(member: Any) -> list[HostState]:
 
 
 @fleet.command(cls=PlainCommand)
+def queue(
+    *,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per run.")] = False,
+    file: Annotated[
+        Path | None,
+        typer.Option(
+            "--fleet",
+            metavar="FILE",
+            help="A person's file; default: admin.fleet in the directory of the fleet.",
+            autocompletion=completion.files,
+        ),
+    ] = None,
+    directory: _InDirectory = Path(),
+) -> None:
+    """Show who measures what, and what waits for what."""
+    import msgspec
+
+    from benchctl.cli.shared.fleet import ask_fleet
+    from benchctl.fleet.admin.directory import ADMIN_FILE
+    from benchctl.fleet.person_messages import ListQueue, Queue
+
+    told = ask_fleet(file or _opened(directory).path / ADMIN_FILE, ListQueue(), Queue)
+    if as_json:
+        for run in told.runs:
+            print(msgspec.json.encode(run).decode())
+        return
+    if not told.runs:
+        print("nothing is measured", file=sys.stderr)
+        return
+    rows = [
+        ("run", "person", "profile", "hosts", "trials", "since", ""),
+        *(
+            (
+                run.run, run.person, run.profile, str(run.hosts), f"{run.ended}/{run.trials}",
+                time.strftime("%m-%d %H:%M", time.localtime(run.submitted_s)),
+                f"waits: {run.waits_for}" if run.waits_for else "measured",
+            )
+            for run in told.runs
+        ),
+    ]  # fmt: skip
+    widths = [max(width_of(visible(row[column])) for row in rows) for column in range(len(rows[0]))]
+    for row in rows:
+        print("  ".join(map(padded, map(visible, row), widths)).rstrip())
+
+
+@fleet.command(cls=PlainCommand)
 def renew(
     *,
     key: Annotated[
@@ -314,9 +360,9 @@ def streams(directory: _Directory) -> None:
 @fleet.command(cls=PlainCommand)
 def coordinator(directory: _Directory) -> None:
     """Run the coordinator, as its systemd unit does; fleet up starts one, too."""
-    from benchctl.fleet.coordinator.program import main  # type: ignore
+    from benchctl.fleet.coordinator.program import main
 
-    main(directory)
+    sys.exit(main(directory))
 
 
 def _opened(path: Path) -> FleetDirectory:

@@ -140,21 +140,38 @@ def launch(
     already.
     """
     with _starting(store, run_id, failed=failed) as is_held:
-        # A file, since nobody reads a pipe while the runner runs, and a full pipe would block it.
-        # It lies beside the store, which is known to be writable.
-        words = tempfile.TemporaryFile(dir=store.resolve().parent)  # noqa: SIM115 (close does)
-        # Room for what it says when the disk is full.
-        words.write(bytes(_WORDS_BYTES))
-        words.seek(0)
-        try:
-            process = _start(store, run_id, subprocess.PIPE, words, no_wait)
-        except BaseException:
-            words.close()
-            raise
-        runner = RunnerProcess(store, run_id, process, words)
-        # Until then another process could start the same run.
-        while not is_held() and not runner.ended(LOOK_S):
-            pass
+        argv = _runner_of(store, run_id, no_wait)
+        return _launch(store, run_id, argv, is_held)
+
+
+def launch_follower(store: Path, run_id: int, argv: Sequence[str]) -> RunnerProcess:
+    """Start what stands for the runner of a run that is measured elsewhere, with the same signals.
+
+    ``store`` is the copy in which it holds the run. Raises StoreError, also if another one does.
+    """
+    with Liveness(store).launching(run_id) as is_held:
+        return _launch(store, run_id, argv, is_held)
+
+
+def _launch(
+    store: Path, run_id: int, argv: Sequence[str], is_held: Callable[[], bool]
+) -> RunnerProcess:
+    """Start a process that holds a run, and wait until it does."""
+    # A file, since nobody reads a pipe while the runner runs, and a full pipe would block it.
+    # It lies beside the store, which is known to be writable.
+    words = tempfile.TemporaryFile(dir=store.resolve().parent)  # noqa: SIM115 (close does)
+    # Room for what it says when the disk is full.
+    words.write(bytes(_WORDS_BYTES))
+    words.seek(0)
+    try:
+        process = _start(argv, subprocess.PIPE, words)
+    except BaseException:
+        words.close()
+        raise
+    runner = RunnerProcess(store, run_id, process, words)
+    # Until then another process could start the same run.
+    while not is_held() and not runner.ended(LOOK_S):
+        pass
     return runner
 
 
@@ -166,7 +183,8 @@ def launch_detached(
     With ``wait``, return once the runner holds its run. Raises StoreError if it ends before.
     """
     with _starting(store, run_id, failed=failed) as is_held:
-        process = _start(store, run_id, subprocess.DEVNULL, subprocess.DEVNULL, no_wait)
+        argv = _runner_of(store, run_id, no_wait)
+        process = _start(argv, subprocess.DEVNULL, subprocess.DEVNULL)
         while wait and process.poll() is None and not is_held():
             time.sleep(LOOK_S)
         if wait and process.returncode not in (None, 0):
@@ -220,21 +238,17 @@ def _signal(store: Path, run_id: int, number: signal.Signals) -> bool:
     return True
 
 
-def _start(
-    store: Path, run_id: int, stdin: int, stderr: int | IO[bytes], no_wait: bool
-) -> subprocess.Popen[bytes]:
+def _runner_of(store: Path, run_id: int, no_wait: bool) -> Sequence[str]:
+    wait = ["--no-wait"] * no_wait
+    return ["benchctl.engine", os.fspath(store.resolve()), str(run_id), *wait]
+
+
+def _start(argv: Sequence[str], stdin: int, stderr: int | IO[bytes]) -> subprocess.Popen[bytes]:
+    """Start a module of ours with its arguments."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
     try:
         return subprocess.Popen(
-            [
-                sys.executable,
-                "-P",
-                "-m",
-                "benchctl.engine",
-                os.fspath(store.resolve()),
-                str(run_id),
-                *["--no-wait"] * no_wait,
-            ],
+            [sys.executable, "-P", "-m", *argv],
             stdin=stdin,
             stdout=subprocess.DEVNULL,
             stderr=stderr,

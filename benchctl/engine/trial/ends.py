@@ -116,7 +116,7 @@ class EndSpec(Struct, frozen=True, forbid_unknown_fields=True):
             source_address=self.source_address, source_device=self.source_device,
             client_ports=self.client_ports, server_ports=self.server_ports,
             start_at_s=self.start_at_s, expected_bps=self.expected_bps,
-            second_port=self.second_port,
+            second_port=self.second_port, allow=(self.peer,) if self.peer else (),
         )  # fmt: skip
 
 
@@ -195,6 +195,10 @@ class FlowEnd(Protocol):
     def lead_s(self) -> float:
         """How long before its start it must be told to go."""
 
+    @property
+    def waits_for_host(self) -> bool:
+        """Whether its host is away for a time, and may still bring what it measures."""
+
     async def prepare(self) -> None:
         """Bring a server to where it accepts clients, a client to its gate.
 
@@ -234,6 +238,8 @@ class EndPlace(NamedTuple):
     attempt: int
     deadline_s: float
     """Its longest time."""
+    adopts: bool = False
+    """Whether its ends were started before, by another process."""
 
 
 class EndLink(Protocol):
@@ -247,6 +253,7 @@ class CommandEnd:
     """An end as the command that its backend builds, started by a spawner; see `FlowEnd`."""
 
     lead_s = 0.0
+    waits_for_host = False
 
     def __init__(
         self,

@@ -80,6 +80,11 @@ class FlowAttempt:
         """How long before its start its ends must be told, as far as they are known."""
         return max((end.lead_s for end in self._ends.values()), default=0.0)
 
+    @property
+    def waits_for_host(self) -> bool:
+        """Whether a host of it is away for a time, and may still bring what it measures."""
+        return any(end.waits_for_host for end in self._ends.values())
+
     # --- from start to end ----------------------------------------------------------------
 
     async def start_server(self) -> None:
@@ -132,6 +137,8 @@ class FlowAttempt:
         """
         await self._client.go(at)
         self.recording.begin(common_start)
+        if self._place.adopts:
+            self.result.begun = common_start + self.setup.flow.plan.delay_s
 
     async def finished(self) -> None:
         """Wait until the client has ended by itself, or has failed and had time to end."""

@@ -5,16 +5,15 @@ from __future__ import annotations
 import asyncio
 import tempfile
 import zlib
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from benchctl.engine.prepare.planning import Planned
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.fleet.admin.members import Person
 from benchctl.fleet.carrier.carrier import Delivered
-from benchctl.fleet.coordinator.presence import Presence
+from benchctl.fleet.coordinator.judging import refusals
 from benchctl.fleet.coordinator.queue import may_stop, refusal
 from benchctl.fleet.coordinator.runs import FleetRuns, LimitsOf
 from benchctl.fleet.coordinator.submissions import (
@@ -22,9 +21,11 @@ from benchctl.fleet.coordinator.submissions import (
     record_submission,
     request_of,
 )
+from benchctl.fleet.link import FleetHosts
 from benchctl.fleet.messages import Done, Refused
 from benchctl.fleet.person_messages import (
     PART_BYTES,
+    CheckPlan,
     FetchRun,
     HostList,
     HostState,
@@ -33,6 +34,7 @@ from benchctl.fleet.person_messages import (
     ListQueue,
     ListRuns,
     OfPerson,
+    PlanChecked,
     Queue,
     QueuedRun,
     RunList,
@@ -49,28 +51,25 @@ from benchctl.store.read import Reader
 
 # Whoever fetches a run asks for its parts one after another.
 _KEPT_RECORDS = 16
-Judge = Callable[[Planned], Awaitable[Sequence[str]]]
-"""Returns why hosts will not take a plan, a line each; none if they will."""
 
 
 class Desk:
-    """Answers people. ``seal`` signs an answer to a person; ``judge`` asks hosts about a plan."""
+    """Answers people. ``seal`` signs an answer to a person."""
 
     def __init__(
         self,
         runs: FleetRuns,
-        presence: Presence,
+        fleet: FleetHosts,
         verifier: Verifier,
         seal: Callable[[ToPerson, str], bytes],
         limits: LimitsOf,
         hosts: Callable[[], Sequence[str]],
-        judge: Judge,
         wall: Callable[[], float],
         on_new_run: Callable[[int, str], object],
     ) -> None:
-        self._runs, self._presence, self._verifier = runs, presence, verifier
+        self._runs, self._fleet, self._verifier = runs, fleet, verifier
         self._seal, self._limits, self._hosts = seal, limits, hosts
-        self._judge, self._wall, self._on_new_run = judge, wall, on_new_run
+        self._wall, self._on_new_run = wall, on_new_run
         self._records: dict[tuple[str, str], bytes] = {}
         """The compressed records that people fetch, by person and run."""
         self._submitting = asyncio.Lock()
@@ -106,6 +105,8 @@ class Desk:
             case Submit():
                 async with self._submitting:  # two at once could pass a limit together
                     return await self._submit(person, limits, asked)
+            case CheckPlan(submit):
+                return await self._check(person, limits, submit)
             case StopRun() | SkipTrial():
                 return self._steer(person, limits, asked)
             case ListQueue():
@@ -129,16 +130,27 @@ class Desk:
         request = request_of(prepared, person, self._wall())
         if why := refusal(request, limits, self._runs.asked_by(person)):
             return Refused(why)
-        if reasons := await self._judge(prepared):
-            more = f"; and {len(reasons) - 1} more" if len(reasons) > 1 else ""
-            return Refused(
-                f"{reasons[0]}{more}", "benchctl plan --fleet FILE shows all that hosts refuse"
-            )
+        if whys := await refusals(prepared, self._fleet):
+            more = f"; and {len(whys) - 1} more" if len(whys) > 1 else ""
+            hint = "benchctl plan --fleet FILE shows all of them"
+            return Refused(f"{whys[0]}{more}", hint if more else "")
         store = self._runs.store
         recorded = await asyncio.to_thread(record_submission, asked, prepared, request, store)
         self._on_new_run(recorded.run_id, recorded.name)
         self._runs.add(recorded)
         return self._submitted(recorded.name)
+
+    async def _check(self, person: str, limits: Person, asked: Submit) -> ToPerson:
+        prepared = await asyncio.to_thread(plan_submission, asked, self._hosts())
+        request = request_of(prepared, person, self._wall())
+        why = refusal(request, limits, self._runs.asked_by(person))
+        told = [*filter(None, [why]), *await refusals(prepared, self._fleet)]
+        known = self._fleet.hosts
+        away = [
+            known[name].away if name in known else f"host {name} was not heard of yet"
+            for name in sorted(request.hosts)
+        ]
+        return PlanChecked(len(prepared.plan), tuple(told), tuple(filter(None, away)))
 
     def _submitted(self, name: str) -> Submitted:
         with closing(Reader(self._runs.store)) as reader:
@@ -174,13 +186,14 @@ class Desk:
     def _host_list(self) -> HostList:
         found = []
         for name in self._hosts():
-            known = self._presence.of(name)
-            is_away = bool(self._presence.away(name))
-            if known is None:
-                found.append(HostState(name, is_away))
-            else:
-                seen = max(0.0, known.seen_s)
-                found.append(HostState(name, is_away, seen, known.offset_s, known.heartbeat))
+            known = self._fleet.hosts.get(name)
+            if known is None or known.last is None:
+                found.append(HostState(name, is_away=True))
+                continue
+            heard_s = self._wall() - known.silent_s
+            clock = known.clock.reading(self._wall())
+            offset_s = clock.offset_s if clock else 0.0
+            found.append(HostState(name, bool(known.away), heard_s, offset_s, known.last))
         return HostList(tuple(found))
 
     def _run_list(self, most: int) -> RunList:

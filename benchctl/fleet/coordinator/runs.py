@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -19,9 +19,9 @@ from benchctl.run.planned import FleetTarget
 from benchctl.run.status import Status
 from benchctl.store.locks import Liveness
 from benchctl.store.log.logged import (
+    EndKey,
     LoggedRecorder,
     OnLogged,
-    OnWritten,
     change_logged,
     reopen_logged,
     requests,
@@ -40,14 +40,16 @@ class FleetRuns:
         self,
         store: Path,
         registry: Registry,
-        hosts: Callable[[str, OnConnect], Hosts],
+        hosts: Callable[[OnConnect], Hosts],
         limits: LimitsOf,
         wall: Callable[[], float],
         *,
         on_logged: OnLogged,
-        on_written: Callable[[str], OnWritten],
+        on_written: Callable[[str, Mapping[EndKey, int]], object],
+        on_ended: Callable[[str], object],
     ) -> None:
-        """``hosts`` gives a run its hosts; ``on_written`` what hears of its ends' events."""
+        """``hosts`` gives a run its hosts; ``on_written`` hears of the events of its ends."""
+        self._on_ended = on_ended
         self.store = store
         self._registry, self._hosts, self._limits, self._wall = registry, hosts, limits, wall
         self._on_logged, self._on_written = on_logged, on_written
@@ -59,11 +61,16 @@ class FleetRuns:
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self.recorders: dict[str, LoggedRecorder] = {}
         """Of the runs that are measured."""
+        self.adopted: set[tuple[str, int, int]] = set()
+        """Run, position and attempt of what hosts had begun when this coordinator began."""
 
     # --- at the start and the end ---------------------------------------------------------------
 
     def recover(self) -> None:
-        """Let the runs that were measured, or waited, when the last coordinator ended go on."""
+        """Take over the runs that were measured, or waited, when the last coordinator ended.
+
+        Their attempts that hosts have begun go on; `start_ready` lets the runs go on.
+        """
         with closing(Reader(self.store)) as reader:
             for stored in requests(self.store):
                 run = reader.run(stored.run_id)
@@ -78,10 +85,12 @@ class FleetRuns:
                 )  # fmt: skip
                 self._asked[run.name] = request
                 if stored.status == Status.RUNNING:
-                    reopen_logged(self.store, run.id, self._on_logged)
+                    begun = dict(_begun(reader, run.id))
+                    kept = list(begun)
+                    self.adopted |= {(run.name, at, number) for at, number in begun.items()}
+                    reopen_logged(self.store, run.id, self._on_logged, kept=kept)
                 if stored.status in (Status.PLANNED, Status.RUNNING):
                     self._waiting[run.name] = request
-        self.start_ready()
 
     async def close(self) -> None:
         """Leave all runs as they are: the next coordinator goes on with them."""
@@ -114,19 +123,23 @@ class FleetRuns:
         parts = RunnerParts(
             self._liveness,
             None,
-            partial(self._hosts, request.name),
-            partial(self._open_recorder, request.name),
+            self._hosts,
+            partial(self._open_own, request.name),
         )
         runner = Runner(self.store, request.run_id, self._registry, parts=parts)
         self._running[request.name] = runner
         self._tasks[request.name] = asyncio.create_task(self._run(request.name, runner))
 
-    def _open_recorder(self, name: str, path: Path, run_id: int) -> LoggedRecorder:
-        recorder = LoggedRecorder(
-            path, run_id, on_logged=self._on_logged, on_written=self._on_written(name)
-        )
-        self.recorders[name] = recorder
+    def _open_own(self, name: str, path: Path, run_id: int) -> LoggedRecorder:
+        recorder = self.recorders[name] = self.open_recorder(name, run_id)
         return recorder
+
+    def open_recorder(self, name: str, run_id: int) -> LoggedRecorder:
+        """Return a recorder of a run; the caller closes it. Raises StoreError."""
+        return LoggedRecorder(
+            self.store, run_id, on_logged=self._on_logged,
+            on_written=partial(self._on_written, name),
+        )  # fmt: skip
 
     async def _run(self, name: str, runner: Runner) -> None:
         try:
@@ -139,6 +152,7 @@ class FleetRuns:
         finally:
             del self._running[name], self._tasks[name]
             self.recorders.pop(name, None)
+            self._on_ended(name)
         self.start_ready()
 
     # --- what people ask ------------------------------------------------------------------------
@@ -184,3 +198,12 @@ class FleetRuns:
             yield self._asked[name], ""
         for request in self._waiting.values():
             yield request, self._waits_for(request) or "the next moment"
+
+
+def _begun(reader: Reader, run_id: int) -> Iterator[tuple[int, int]]:
+    """Yield the trials whose hosts were told to go, and that have no result: position, attempt."""
+    for trial in reader.trials(run_id):
+        if trial.status is Status.RUNNING and trial.started_time:
+            flows = reader.flows(trial.id)
+            if flows and all(flow.status is Status.RUNNING for flow in flows):
+                yield trial.position, flows[0].attempt

@@ -85,6 +85,19 @@ class StoredRequest(NamedTuple):
     status: str
 
 
+def last_received(path: Path, run: str) -> dict[EndKey, int]:
+    """Return the number of the last message of each end of a run that is in the store.
+
+    Raises StoreError.
+    """
+    query = (
+        "SELECT host, trial, attempt, flow, role, number FROM fleet_received"
+        " JOIN run ON run.id = run_id WHERE run.name = ?"
+    )
+    with closing(connect(path)) as connection, store_errors(path):
+        return {tuple(row)[:5]: row["number"] for row in connection.execute(query, (run,))}
+
+
 def unsent(path: Path) -> list[tuple[int, str, int, bytes]]:
     """Return the run's id and name, the number and the data of messages that may not be sent yet.
 
@@ -106,11 +119,13 @@ def forget_sent(path: Path, last: Mapping[int, int]) -> None:
         )
 
 
-def reopen_logged(path: Path, run_id: int, on_logged: OnLogged, *, failed: bool = False) -> None:
-    """Reopen a run as `reopen_run` does, and log it. Raises StoreError."""
+def reopen_logged(
+    path: Path, run_id: int, on_logged: OnLogged, *, kept: Sequence[int] = ()
+) -> None:
+    """Reopen a run but for some trials, by their position, and log it. Raises StoreError."""
     with writing(path) as connection:
-        reopen_trials(connection, run_id, failed=failed)
-        logged = _log(connection, run_id, [Reopen(failed)])
+        reopen_trials(connection, run_id, failed=False, kept=kept)
+        logged = _log(connection, run_id, [Reopen(failed=False, kept=tuple(kept))])
     for number, data in logged:
         on_logged(run_id, number, data)
 
@@ -157,14 +172,19 @@ class LoggedRecorder(Recorder):
         self._received: dict[EndKey, int] = {}
         self._logged: list[tuple[int, bytes]] = []
 
-    def last_received(self) -> dict[EndKey, int]:
-        """Return the number of the last event that is in the store of each end."""
-        query = (
-            "SELECT host, trial, attempt, flow, role, number FROM fleet_received WHERE run_id = ?"
-        )
-        with store_errors(self.path):
-            rows = self._connection.execute(query, (self._run_id,)).fetchall()
-        return {tuple(row)[:5]: row["number"] for row in rows}
+    is_replayed = False
+    """Whether what comes was recorded before, by another process: then samples and notes do not
+    come twice."""
+
+    def add_sample(self, flow_id: int, *values: Any, **named: Any) -> None:
+        if not self.is_replayed:
+            super().add_sample(flow_id, *values, **named)
+
+    def add_note(
+        self, text: str, level: str, time: float, trial_id: int | None, flow_id: int | None
+    ) -> None:
+        if not self.is_replayed:
+            super().add_note(text, level, time, trial_id, flow_id)
 
     def received(self, end: EndKey, number: int) -> None:
         """Note that an event of an end, and all before it, are among what was recorded."""

@@ -4,7 +4,7 @@ import asyncio
 from contextlib import closing
 
 import pytest
-from fleet.people_support import FLOW, SmallFleet, until
+from fleet.people_support import FLOW, PeopleFleet, until
 from msgspec.structs import replace
 
 from benchctl.errors import FleetError, UsageError
@@ -21,7 +21,7 @@ LONG = replace(FLOW, parameters={"duration": "30s"})
 
 @pytest.fixture
 def small(tmp_path):
-    fleet = SmallFleet(tmp_path)
+    fleet = PeopleFleet(tmp_path)
     prepare_log(fleet.store)
     return fleet
 

@@ -14,6 +14,7 @@ from benchctl.store.copy import copy_run
 from benchctl.store.log.logged import (
     LoggedRecorder,
     forget_sent,
+    last_received,
     prepare_log,
     reopen_logged,
     unsent,
@@ -68,6 +69,11 @@ def record(store, messages, written=None):
     recorder.received(END, 51)
     recorder.flush()
     return recorder
+
+
+def name_of(store):
+    with closing(sqlite3.connect(store)) as connection:
+        return connection.execute("SELECT name FROM run").fetchone()[0]
 
 
 def content(store, run_id, tmp_path):
@@ -139,10 +145,10 @@ def test_the_last_event_of_an_end_is_written_with_what_it_left(stores):
     written = []
     recorder = record(store, [], written)
     assert written == [{END: 25}, {END: 50}, {END: 51}]
-    assert recorder.last_received() == {END: 51}
+    assert last_received(store, name_of(store)) == {END: 51}
     recorder.received(END, 52)  # which leaves nothing else
     recorder.flush()
-    assert recorder.last_received() == {END: 52}
+    assert last_received(store, name_of(store)) == {END: 52}
     recorder.close()
 
 
