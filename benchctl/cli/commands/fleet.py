@@ -16,7 +16,7 @@ from benchctl.visible import padded, visible, width_of
 
 if TYPE_CHECKING:
     from benchctl.fleet.admin.directory import FleetDirectory
-    from benchctl.fleet.person_messages import HostState
+    from benchctl.fleet.person_messages import HostReport
 
 fleet = group(
     "Measure with hosts that stay ready, of several places and owners.\n\n"
@@ -265,7 +265,7 @@ def hosts(
         print(visible(note), file=sys.stderr)
 
 
-async def _list_hosts(member: Any) -> list[HostState]:
+async def _list_hosts(member: Any) -> list[HostReport]:
     from benchctl.fleet.carrier.opening import open_carrier
     from benchctl.fleet.person import PersonLink
     from benchctl.fleet.person_messages import HostList, ListHosts
@@ -297,8 +297,8 @@ def queue(
     """Show who measures what, and what waits for what."""
     import msgspec
 
-    from benchctl.cli.shared.fleet import ask_fleet
     from benchctl.fleet.admin.directory import ADMIN_FILE
+    from benchctl.fleet.person import ask_fleet
     from benchctl.fleet.person_messages import ListQueue, Queue
 
     told = ask_fleet(file or _opened(directory).path / ADMIN_FILE, ListQueue(), Queue)
