@@ -132,6 +132,10 @@ class ArchiveAwayError(ArchiveError):
     """The archive does not answer, or the connection to it was lost."""
 
 
+class FleetError(BenchctlError):
+    """A fleet's files are wrong, or its server or coordinator cannot be reached or refuses."""
+
+
 class LabError(BenchctlError):
     """The lab cannot be built here, or a link does not keep its promise."""
 

@@ -28,9 +28,9 @@ class Flow(Generic[P]):
     to them. ``start_at_s`` (Unix time) is set only for backends that wait
     themselves. ``expected_bps`` is the throughput that a lab's theory expects, of the slower
     direction; None where nobody knows it. ``lasting`` asks for a server for clients of others
-    (``benchctl serve``): it keeps running, prints for people, and has its own limits; ``allow`` are
-    the networks whose clients it accepts, empty for all. A server that ends all the same is started
-    again.
+    (``benchctl serve``): it keeps running, prints for people, and has its own limits. One that ends
+    all the same is started again. ``allow`` are the networks whose clients a server accepts, empty
+    for all.
     """
 
     params: P

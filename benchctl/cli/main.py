@@ -41,7 +41,7 @@ _INTERRUPTED = SIGNAL_CODES[signal.SIGINT]
 COMMANDS = (
     "run", "quick", "init", "plan", "check", "tui", "runs", "show", "compare", "baseline", "trend",
     "schedule", "archive", "plot", "report", "import", "export", "packets", "resume", "again",
-    "serve", "backends", "doctor", "schema", "settings", "store", "lab", "help",
+    "serve", "fleet", "agent", "backends", "doctor", "schema", "settings", "store", "lab", "help",
 )  # fmt: skip
 
 

@@ -16,7 +16,7 @@ from typing import Any
 from benchctl.api import Channel, Command, Event, Failure, FailureKind, Flow, Ready, Tool
 from benchctl.backends import AnyBackend
 from benchctl.engine.runner.signals import STOPPING
-from benchctl.engine.trial.flow import READY_S
+from benchctl.engine.trial.ends import READY_S
 from benchctl.errors import MissingError, UsageError
 from benchctl.hosts.local.spawn import LocalSpawner, Spawner, has_ended, stop
 from benchctl.hosts.ssh.programs import located

@@ -9,6 +9,7 @@ from typing import Any
 
 from benchctl.errors import HostError
 from benchctl.hosts.clocks import OURS, HostClock
+from benchctl.hosts.link import FleetWays, HostLink
 from benchctl.hosts.local.spawn import LocalSpawner, OnData, Process
 from benchctl.hosts.sent.filter import PortPair
 from benchctl.hosts.sent.hostlock import NAME, HostLock
@@ -16,7 +17,7 @@ from benchctl.hosts.ssh.remote import RemoteHost, holder, link_to
 from benchctl.hosts.ssh.shell import ShellHost
 from benchctl.hosts.ssh.ssh import NoPythonError
 from benchctl.hosts.tasks import cancel, interrupts
-from benchctl.run.planned import Host, SshTarget
+from benchctl.run.planned import FleetTarget, Host, Reach, SshTarget
 from benchctl.visible import visible
 
 # How often it is looked whether whoever needs the hosts wants to end.
@@ -24,11 +25,11 @@ _LOOK_S = 0.1
 # Fewer than sshd lets in at once (MaxStartups, sshd_config(5)), should all be behind one jump host.
 LOGINS = 8
 
-OnConnect = Callable[[Host, RemoteHost], Awaitable[None]]
+OnConnect = Callable[[Host, HostLink], Awaitable[None]]
 """Is called with each host whose connection has just been opened."""
 
 
-async def connect_nobody(_: Host, __: RemoteHost) -> None:
+async def connect_nobody(_: Host, __: HostLink) -> None:
     """Do nothing with a new connection."""
 
 
@@ -38,14 +39,20 @@ class Hosts:
     A connection is opened when its host is first needed, or when it is needed again after it broke.
     """
 
-    def __init__(self, on_connect: OnConnect = connect_nobody, **settings: Any) -> None:
-        """``settings`` are those of every agent, see `benchctl.hosts.sent.agent.main`."""
+    def __init__(
+        self, on_connect: OnConnect = connect_nobody, ways: FleetWays | None = None, **settings: Any
+    ) -> None:
+        """``settings`` are those of every agent, see `benchctl.hosts.sent.agent.main`.
+
+        ``ways`` opens the links to hosts of a fleet.
+        """
+        self._ways = ways
         self._on_connect = on_connect
         self._settings = settings
         self._local = LocalSpawner()
         self._lock = HostLock(settings.get("lock", NAME))
         """Of this machine."""
-        self._opening: dict[SshTarget | None, asyncio.Future[RemoteHost]] = {}
+        self._opening: dict[Reach | None, asyncio.Future[HostLink]] = {}
         """By how they are reached: two names of a profile may be one host."""
         self._turns = asyncio.Semaphore(LOGINS)
         self._hurries = False
@@ -73,7 +80,9 @@ class Hosts:
         for opening in self._opening.values():
             opening.cancel()  # no effect on a connection that is open
         opened = await asyncio.gather(*self._opening.values(), return_exceptions=True)
-        await asyncio.gather(*(link.close() for link in opened if isinstance(link, RemoteHost)))
+        await asyncio.gather(
+            *(link.close() for link in opened if not isinstance(link, BaseException))
+        )
         self._lock.give_back()
         await self._local.__aexit__(*exception)
 
@@ -90,14 +99,16 @@ class Hosts:
     def away(self, host: Host) -> BaseException | None:
         """Return why a host elsewhere was not reached when that was last tried; None if it was."""
         opening = self._opening.get(host.reach) if host.reach else None
-        return opening.exception() if opening is not None and opening.done() else None
+        if opening is None or not opening.done() or opening.exception():
+            return opening.exception() if opening is not None and opening.done() else None
+        return HostError(why) if (why := opening.result().away) else None
 
     def is_connected(self, host: Host) -> bool:
         """Return whether a host elsewhere has a connection that works, as far as is known."""
         link = self._opened(host)
-        return link is not None and not link.lost
+        return link is not None and not link.lost and not link.away
 
-    async def link(self, host: Host) -> RemoteHost:
+    async def link(self, host: Host) -> HostLink:
         """Return the connection to a host elsewhere, opened if there is none. Raises HostError."""
         opening = self._opening.get(host.reach)
         if opening is None or (opening.done() and (opening.exception() or opening.result().lost)):
@@ -106,22 +117,33 @@ class Hosts:
             opening = self._opening[host.reach] = asyncio.ensure_future(self._open(host))
         return await asyncio.shield(opening)  # others may wait for it, too
 
-    async def _open(self, host: Host) -> RemoteHost:
+    async def _open(self, host: Host) -> HostLink:
         assert host.reach is not None
-        link = link_to(host.name, host.reach, **self._settings)
-        async with self._turns:
-            try:
-                await link.open()
-            except NoPythonError as error:
-                link = plain = ShellHost(host.name, host.reach, error.message, **self._settings)
-                self._guard(plain.folder, link)
-                await link.open()
-        self._guard(link.pid, link)
+        link: HostLink
+        if not isinstance(host.reach, FleetTarget):
+            link = await self._login(host.name, host.reach)
+        elif self._ways is not None:
+            link = await self._ways.open(host.name, host.reach)
+        else:
+            what = f"host {host.name} is of a fleet, whose coordinator measures with it"
+            raise HostError(what, "run the profile with --fleet FILE")
         try:
             await self._on_connect(host, link)
         except BaseException:
             await link.close()
             raise
+        return link
+
+    async def _login(self, name: str, reach: SshTarget) -> RemoteHost:
+        link = link_to(name, reach, **self._settings)
+        async with self._turns:
+            try:
+                await link.open()
+            except NoPythonError as error:
+                link = plain = ShellHost(name, reach, error.message, **self._settings)
+                self._guard(plain.folder, link)
+                await link.open()
+        self._guard(link.pid, link)
         return link
 
     def _guard(self, left: int | str, link: RemoteHost) -> None:
@@ -183,14 +205,14 @@ class Hosts:
     def own_ports(self) -> Collection[PortPair]:
         return frozenset[PortPair]().union(*(link.ports for link in self._links() if not link.lost))
 
-    def _links(self) -> Iterator[RemoteHost]:
+    def _links(self) -> Iterator[HostLink]:
         return filter(None, map(_opened, self._opening.values()))
 
-    def _opened(self, host: Host) -> RemoteHost | None:
+    def _opened(self, host: Host) -> HostLink | None:
         return _opened(self._opening.get(host.reach))
 
 
-def _opened(opening: asyncio.Future[RemoteHost] | None) -> RemoteHost | None:
+def _opened(opening: asyncio.Future[HostLink] | None) -> HostLink | None:
     if opening is None or not opening.done() or opening.exception():
         return None
     return opening.result()

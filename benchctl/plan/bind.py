@@ -26,7 +26,7 @@ from benchctl.profile.find import NO_LAB
 from benchctl.profile.load import Document
 from benchctl.profile.model import FLOW_KEYS, CaptureTable
 from benchctl.profile.values import is_address
-from benchctl.run.planned import LOCAL, PacketCapture, PlannedFlow, PlannedTrial
+from benchctl.run.planned import LOCAL, PacketCapture, PlannedFlow, PlannedTrial, patience_s
 from benchctl.toml.source import Key
 from benchctl.toml.table import explain
 from benchctl.units import format_duration, quoted
@@ -112,7 +112,9 @@ class Binder:
         """
         ends = (name for flow in flows for name in (flow.plan.source, flow.plan.to))
         reaches = [self._elsewhere[name].reach for name in ends if name in self._elsewhere]
-        return DEADLINE_SLACK_S + max((reach.patience_s for reach in reaches if reach), default=0.0)
+        return DEADLINE_SLACK_S + max(
+            (patience_s(reach) for reach in reaches if reach), default=0.0
+        )
 
     def sets(self, value: Value) -> Mapping[str, str] | None:
         """Return the parameter of each flow that a value sets; None if it sets anything else."""

@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 from benchctl.metrics import Direction
 from benchctl.plan.bound import BoundFlow, BoundTrial
-from benchctl.run.planned import LOCAL, Network, Parallel, PlannedFlow
+from benchctl.run.planned import LOCAL, Network, Parallel, PlannedFlow, machine_reached
 
 # Half a repeat lets hosts idle for 10 % of the time, an eighth measures pairs twice in a row.
 SPREAD = 0.25
@@ -49,7 +49,7 @@ def machine_of(network: Network, name: str) -> str:
     if host is None:
         return f"server {network.peers[name].host}"
     if host.reach is not None:
-        return " ".join([*host.reach.over, host.reach.destination])
+        return machine_reached(host.reach)
     # The hosts of a lab share no ports; others are this machine, at any of its addresses.
     return LOCAL.name if host.shares_ports else host.name
 

@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from benchctl.run.planned import LOCAL, DeclaredNetwork, Host, HostInterface, Network, PlannedFlow
+from benchctl.run.planned import (
+    LOCAL,
+    DeclaredNetwork,
+    Host,
+    HostInterface,
+    Network,
+    PlannedFlow,
+    SshTarget,
+)
 
 if TYPE_CHECKING:
     from benchctl.lab.topology.model import Topology
@@ -72,7 +80,8 @@ def _by_ssh(host: Host, node: Host | None, start: Host) -> Host:
 
     What the profile does not say of it is that of the lab's host of the same name.
     """
-    assert host.reach is not None
+    if not isinstance(host.reach, SshTarget):
+        return host
     host = replace(host, reach=host.reach._replace(over=start.prefix))
     if node is None:
         return host

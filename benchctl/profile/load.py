@@ -68,15 +68,17 @@ class Document:
         return _locate(self.overrides, self.sources, key).error(key, what, hint)
 
 
-def load_profile(
-    name: str | TomlSource, assignments: Sequence[str] = (), *, lab: bool = True
-) -> Document:
+Profiles = str | TomlSource | tuple[TomlSource, ...]
+"""A profile by its name, as it was read, or together with all that it extends, in this order."""
+
+
+def load_profile(name: Profiles, assignments: Sequence[str] = (), *, lab: bool = True) -> Document:
     """Read, merge and validate a profile: a file, one that comes with benchctl, ``-`` for stdin.
 
     ``assignments`` are the ``--set`` texts, ``key=value``. Without ``lab``, that of the profile is
     left out, and so are axes of its values. Raises ProfileError or UsageError.
     """
-    sources = _with_bases(_source(name))
+    sources = name if isinstance(name, tuple) else _with_bases(_source(name))
     data: dict[str, Any] = {}
     for source in reversed(sources):
         data = merge(data, source.data)

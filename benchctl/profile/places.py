@@ -8,7 +8,15 @@ from pydantic import AfterValidator, Field, model_validator
 
 from benchctl.api import Duration, Rate
 from benchctl.profile.values import Address, HostName, Name
-from benchctl.run.planned import LOCAL, ExternalServer, Host, HostInterface, SshTarget
+from benchctl.run.planned import (
+    LOCAL,
+    ExternalServer,
+    FleetTarget,
+    Host,
+    HostInterface,
+    Reach,
+    SshTarget,
+)
 from benchctl.toml.table import Ports, TomlTable
 from benchctl.units import quoted
 
@@ -112,6 +120,11 @@ class HostTable(TomlTable):
         None,
         description="where its commands run, instead of on: on the host that ssh reaches as this",
     )
+    fleet: Literal[True] | Name | None = Field(
+        None,
+        description="measured by its own agent, as a host of the fleet: true, or its name there if "
+        "that is another one",
+    )
     address: HostName | None = Field(
         None,
         description="address at which the other end reaches it; default: what ssh connects to; "
@@ -159,14 +172,17 @@ class HostTable(TomlTable):
         The address of a host with ssh is empty if the profile gives none. ``patience_s`` is that of
         the run.
         """
+        if self.fleet is not None:
+            reach = FleetTarget(name if self.fleet is True else self.fleet)
+            return self._host(name, self.address or "", reach)
         if self.ssh is None:
             address = self.address or LOCAL.address
             plain = self.address6 is None and self.ports is None and self.reachable
             return address if plain else self._host(name, address, None)
-        reach = SshTarget(self.ssh, sudo=self.sudo, patience_s=self.patience or patience_s)
-        return self._host(name, self.address or "", reach)
+        by_ssh = SshTarget(self.ssh, sudo=self.sudo, patience_s=self.patience or patience_s)
+        return self._host(name, self.address or "", by_ssh)
 
-    def _host(self, name: str, address: str, reach: SshTarget | None) -> Host:
+    def _host(self, name: str, address: str, reach: Reach | None) -> Host:
         return Host(
             name,
             address,

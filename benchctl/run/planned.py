@@ -102,6 +102,39 @@ class SshTarget(NamedTuple):
     patience_s: float = PATIENCE_S
 
 
+class FleetTarget(Struct, frozen=True):
+    """A host of a fleet, by its name there: its own agent measures, and starts no command of us."""
+
+    name: str
+
+
+Reach = SshTarget | FleetTarget
+"""How a host elsewhere is reached."""
+
+
+def way_of(reach: Reach) -> str:
+    """Return how a host is reached, for people: ``ssh paris``, ``fleet paris``."""
+    match reach:
+        case SshTarget():
+            return f"ssh {reach.destination}"
+        case FleetTarget():
+            return f"fleet {reach.name}"
+
+
+def machine_reached(reach: Reach) -> str:
+    """Return what tells the machine that is reached from others."""
+    match reach:
+        case SshTarget():
+            return " ".join([*reach.over, reach.destination])
+        case FleetTarget():
+            return way_of(reach)
+
+
+def patience_s(reach: Reach) -> float:
+    """Return the longest silence of a host that a trial outlives and its deadline counts, in s."""
+    return reach.patience_s if isinstance(reach, SshTarget) else PATIENCE_S
+
+
 class Host(Struct, frozen=True):
     """A place where commands run.
 
@@ -122,7 +155,7 @@ class Host(Struct, frozen=True):
     shares_ports: bool = True
     taken_ports: frozenset[int] = frozenset()
     address6: str = ""
-    reach: SshTarget | None = None
+    reach: Reach | None = None
     reachable: bool = True
     ports: tuple[int, int] | None = None
     as_root: bool = False
@@ -188,7 +221,7 @@ class DeclaredNetwork(Struct, frozen=True):
 
     @property
     def elsewhere(self) -> Mapping[str, Host]:
-        """The hosts that SSH reaches."""
+        """The hosts that SSH or a fleet reaches."""
         return {name: host for name, host in self._known.items() if host.reach}
 
     @property
@@ -363,8 +396,9 @@ class Settings(Struct, frozen=True):
     ``network`` is the one outside the lab. ``metrics`` are those that only its backends define,
     ``headlines`` the headline metric of each backend's flows, so that readers of the run need no
     plugin. ``server_wait_s`` is how long a server may take to start. With ``gives_up``, a
-    peer that never answered ends the run. ``parallel`` is None if one trial runs at a time. Fields
-    with a default are missing from older stores.
+    peer that never answered ends the run. A trial waits for a host of a fleet for ``host_wait_s``
+    at most. ``parallel`` is None if one trial runs at a time. Fields with a default are missing
+    from older stores.
     """
 
     values: Mapping[str, tuple[Scalar, ...]]
@@ -384,6 +418,7 @@ class Settings(Struct, frozen=True):
     search: Search | None = None
     gives_up: bool = False
     parallel: Parallel | None = None
+    host_wait_s: float = 1800.0
 
     @property
     def at_once(self) -> int:

@@ -122,6 +122,10 @@ class Run(RunOutline, frozen=True):
     """The facts of the hosts elsewhere."""
     connections: Mapping[str, HostConnection] = {}
     """Those to the hosts elsewhere, as they were last known."""
+    person: str = ""
+    """Who asked a fleet for it; empty if it was measured from this machine."""
+    logged: int = 0
+    """Of a fleet, the number of the last message of its writes that is in this store."""
 
     @property
     def vocabulary(self) -> Vocabulary:

@@ -4,8 +4,9 @@ A file beside the store has a byte for each run, which its runner locks for as l
 a byte for the turn: of several runners only the one that holds it measures, so that no measurement
 disturbs another. The kernel releases both however the runner ends (fcntl(2), record locks).
 
-A process that opens the file again and closes it loses its locks: call `is_alive` from other
-processes.
+These locks are a process's, so that others can tell which process it is. One that opens the file
+again and closes it loses them: call `is_alive` from other processes. The locks of a process that
+measures several runs are those of its open files instead (``together``): each ends alone.
 """
 
 from __future__ import annotations
@@ -61,30 +62,41 @@ def alone_at_start() -> Iterator[None]:
 class Turn:
     """The turn to measure, as the runner of one run sees it."""
 
-    def __init__(self, file: IO[str]) -> None:
-        self._file = file
+    def __init__(self, file: IO[str], command: int) -> None:
+        """``command`` takes locks, see `_lock`."""
+        self._file, self._command = file, command
 
     def take(self) -> bool:
         """Take the turn; False while another runner has it."""
-        return _lock(self._file, fcntl.LOCK_EX, _TURN)
+        return _lock(self._file, fcntl.LOCK_EX, _TURN, self._command)
 
     def give_back(self) -> None:
         """Release the turn."""
-        fcntl.lockf(self._file, fcntl.LOCK_UN, 1, _TURN)
+        _lock(self._file, fcntl.LOCK_UN, _TURN, self._command)
 
 
 class Liveness:
     """Tells whether a run's runner is alive."""
 
-    def __init__(self, store: Path) -> None:
+    def __init__(self, store: Path, *, together: bool = False) -> None:
+        """With ``together``, this process may hold several runs, and ask for them.
+
+        No signal then stops one of them: `runner_pid` is None. Raises StoreError if the system has
+        no such locks; Linux has.
+        """
         self._path = store.with_name(store.name + "-alive")
+        self._command = fcntl.F_SETLK
+        if together:
+            if not hasattr(fcntl, "F_OFD_SETLK"):
+                raise StoreError("this system has no locks of open files", "use Linux")
+            self._command = fcntl.F_OFD_SETLK
 
     @contextmanager
     def hold(self, run_id: int) -> Iterator[Turn]:
         """Hold the lock of a run; raises StoreError if another runner has it."""
         with self._open() as file:
-            _insist(file, run_id)
-            yield Turn(file)
+            _insist(file, run_id, self._command)
+            yield Turn(file, self._command)
 
     @contextmanager
     def launching(self, run_id: int) -> Iterator[Callable[[], bool]]:
@@ -95,12 +107,12 @@ class Liveness:
         with self._open() as file:
             _insist(file, _LAUNCH + run_id)
             _insist(file, run_id)
-            fcntl.lockf(file, fcntl.LOCK_UN, 1, run_id)
+            _lock(file, fcntl.LOCK_UN, run_id)
 
             def is_held() -> bool:
                 if not _lock(file, fcntl.LOCK_SH, run_id):
                     return True
-                fcntl.lockf(file, fcntl.LOCK_UN, 1, run_id)
+                _lock(file, fcntl.LOCK_UN, run_id)
                 return False
 
             yield is_held
@@ -156,17 +168,15 @@ def other_stores(own: Path) -> list[str]:
 
 def _holder(file: IO[str], byte: int) -> int:
     """Return the process that has an exclusive lock on a byte; 0 if there is none."""
-    read, whence = fcntl.F_RDLCK, os.SEEK_SET
-    asked = (read, whence, byte, 1, 0) if _LINUX else (byte, 1, 0, read, whence, 0)
-    told = _FLOCK.unpack(fcntl.fcntl(file, fcntl.F_GETLK, _FLOCK.pack(*asked)))
+    told = _FLOCK.unpack(fcntl.fcntl(file, fcntl.F_GETLK, _flock(fcntl.F_RDLCK, byte)))
     kind, pid = (told[0], told[4]) if _LINUX else (told[3], told[2])
     return 0 if kind == fcntl.F_UNLCK else int(pid)
 
 
-def _insist(file: IO[str], byte: int) -> None:
+def _insist(file: IO[str], byte: int, command: int = fcntl.F_SETLK) -> None:
     """Lock a byte, unless another runner has it; who only checks is waited for."""
     for tries in range(_MOST_TRIES):
-        if _lock(file, fcntl.LOCK_EX, byte):
+        if _lock(file, fcntl.LOCK_EX, byte, command):
             return
         if tries >= _TRIES and _holder(file, byte):
             break
@@ -178,9 +188,26 @@ def _open_private(path: str, flags: int) -> int:
     return os.open(path, flags, PRIVATE)
 
 
-def _lock(file: IO[str], kind: int, byte: int) -> bool:
+def _lock(file: IO[str], kind: int, byte: int, command: int = fcntl.F_SETLK) -> bool:
+    """Lock or unlock a byte; False if another has it.
+
+    ``kind`` is one of `fcntl.lockf`. The lock is the process's, or with ``F_OFD_SETLK`` the file's.
+    """
     try:
-        fcntl.lockf(file, kind | fcntl.LOCK_NB, 1, byte)
-    except BlockingIOError:
+        fcntl.fcntl(file, command, _flock(_KINDS[kind], byte))
+    except (BlockingIOError, PermissionError):  # EAGAIN or EACCES, as the system likes
         return False
     return True
+
+
+_KINDS = {
+    fcntl.LOCK_EX: fcntl.F_WRLCK,
+    fcntl.LOCK_SH: fcntl.F_RDLCK,
+    fcntl.LOCK_UN: fcntl.F_UNLCK,
+}
+
+
+def _flock(kind: int, byte: int) -> bytes:
+    """Return a struct flock of one byte."""
+    whence = os.SEEK_SET
+    return _FLOCK.pack(*((kind, whence, byte, 1, 0) if _LINUX else (byte, 1, 0, kind, whence, 0)))

@@ -243,7 +243,9 @@ class Reader:
             return run
         # It died, or it ended between the two queries: the second answer decides.
         run = self._written(type(run), run.id)
-        return replace(run, status=Status.DIED) if run.status is Status.RUNNING else run
+        if run.status is not Status.RUNNING or self._written(Run, run.id).person:
+            return run  # a fleet goes on with its runs, whoever follows them here
+        return replace(run, status=Status.DIED)
 
     def _written(self, kind: type[R], run_id: int) -> R:
         query = "SELECT * FROM run WHERE id = ?"

@@ -12,7 +12,8 @@ import secrets
 import sqlite3
 import struct
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -41,27 +42,43 @@ SeriesKey = tuple[int, str, int, str, tuple[str, ...]]
 """Flow id, role, number and direction of a stream, and the metrics in its samples."""
 
 
+class RunRequest(Struct, frozen=True):
+    """Who asked a fleet for a run, how much it will send, and a token that no other request has."""
+
+    person: str
+    token: str
+    sent_bytes: float
+
+
 def create_run(
     path: Path,
     run: PlannedRun,
     now: float,
     tags: Sequence[str] = (),
     before_commit: Callable[[], object] = lambda: None,
+    asked: RunRequest | None = None,
 ) -> tuple[int, str]:
     """Write a planned run and its trials; returns its id and its name. Raises StoreError.
 
-    An interrupt until ``before_commit`` is called leaves nothing in the store.
+    An interrupt until ``before_commit`` is called leaves nothing in the store. ``asked`` is kept by
+    a fleet's coordinator, see `benchctl.store.log.logged.prepare_log`.
     """
     with writing(path) as connection:
         name = free_name(connection, now)
         cursor = connection.execute(
             "INSERT INTO run (name, profile, title, created_time, status, seed, trials,"
-            " settings, profile_text, profile_sha256, tags) VALUES (?,?,?,?,?,?,?,?,?,?,?)",
+            " settings, profile_text, profile_sha256, tags, person)"
+            " VALUES (?,?,?,?,?,?,?,?,?,?,?,?)",
             (name, run.profile, run.title, now, Status.PLANNED, run.seed, len(run.trials),
-             to_json(run.settings), run.profile_text, run.profile_sha256, to_json(tags)),
+             to_json(run.settings), run.profile_text, run.profile_sha256, to_json(tags),
+             asked.person if asked else ""),
         )  # fmt: skip
         run_id = int(cursor.lastrowid or 0)
         connection.executemany(_INSERT_TRIAL, (_columns(run_id, trial) for trial in run.trials))
+        if asked is not None:
+            connection.execute(
+                "INSERT INTO fleet_request VALUES (?,?,?)", (run_id, asked.token, asked.sent_bytes)
+            )
         before_commit()
     return run_id, name
 
@@ -73,10 +90,16 @@ _INSERT_TRIAL = (
 
 
 def _columns(run_id: int, trial: PlannedTrial) -> tuple[Any, ...]:
-    return (
-        run_id, trial.position, trial.repeat, to_json(trial.point), to_json(trial.flows),
-        to_json(trial.lab), trial.duration_s, trial.deadline_s, Status.PLANNED,
-    )  # fmt: skip
+    return run_id, trial.position, *trial_columns(trial).values()
+
+
+def trial_columns(trial: PlannedTrial) -> dict[str, Any]:
+    """Return the columns of a planned trial, without its run and position."""
+    return {
+        "repeat": trial.repeat, "point": to_json(trial.point), "flows": to_json(trial.flows),
+        "lab": to_json(trial.lab), "duration_s": trial.duration_s,
+        "deadline_s": trial.deadline_s, "status": Status.PLANNED,
+    }  # fmt: skip
 
 
 def free_name(connection: sqlite3.Connection, now: float) -> str:
@@ -94,23 +117,31 @@ def reopen_run(path: Path, run_id: int, *, failed: bool = False) -> None:
     With ``failed`` also those that failed. Attempts without an end are marked as interrupted.
     Neither the run nor these trials have an end any more.
     """
-    again = f" OR status IN {FAILURES}" if failed else ""
-    trials = f"SELECT id FROM trial WHERE run_id = ? AND (status IN {OPEN}{again})"
     with writing(path) as connection:
-        connection.execute(
-            "UPDATE flow SET status = 'interrupted', error = 'the runner ended before it'"
-            f" WHERE status IN {UNFINISHED} AND trial_id IN ({trials})",
-            (run_id,),
-        )
-        connection.execute(
-            "UPDATE trial SET status = 'planned', error = '', started_time = NULL,"
-            f" finished_time = NULL WHERE id IN ({trials})",
-            (run_id,),
-        )
-        connection.execute(
-            "UPDATE run SET status = 'planned', error = '', finished_time = NULL WHERE id = ?",
-            (run_id,),
-        )
+        reopen_trials(connection, run_id, failed=failed)
+
+
+def reopen_trials(
+    connection: sqlite3.Connection, run_id: int, *, failed: bool, kept: Sequence[int] = ()
+) -> None:
+    """Reopen a run as `reopen_run` does, within a transaction, but for some trials by position."""
+    again = f" OR status IN {FAILURES}" if failed else ""
+    but = f" AND position NOT IN ({','.join(map(str, map(int, kept)))})"
+    trials = f"SELECT id FROM trial WHERE run_id = ? AND (status IN {OPEN}{again}){but}"
+    connection.execute(
+        "UPDATE flow SET status = 'interrupted', error = 'the runner ended before it'"
+        f" WHERE status IN {UNFINISHED} AND trial_id IN ({trials})",
+        (run_id,),
+    )
+    connection.execute(
+        "UPDATE trial SET status = 'planned', error = '', started_time = NULL,"
+        f" finished_time = NULL WHERE id IN ({trials})",
+        (run_id,),
+    )
+    connection.execute(
+        "UPDATE run SET status = 'planned', error = '', finished_time = NULL WHERE id = ?",
+        (run_id,),
+    )
 
 
 def interrupt_run(path: Path, run_id: int) -> None:
@@ -153,6 +184,8 @@ class Recorder:
         self._unended: set[int] = set()
         """The flows that have not ended, by the number that `add_flow` gave them."""
         self._held_since: float | None = None
+        self._gathers = False
+        """Whether what is to be written waits for a common transaction."""
 
     @property
     def captures(self) -> Path:
@@ -211,10 +244,10 @@ class Recorder:
         self._flows[number] = number
         values = {"trial_id": trial_id, **columns}
         statement = f"INSERT INTO flow ({','.join(values)}) VALUES ({_marks(len(values))})"
-        encoded = _encoded(values.values())
+        row = encoded(values.values())
 
         def insert() -> None:
-            self._flows[number] = int(self._connection.execute(statement, encoded).lastrowid or 0)
+            self._flows[number] = int(self._connection.execute(statement, row).lastrowid or 0)
 
         self._take(insert)
         self._unended.add(self._flows[number])
@@ -229,7 +262,7 @@ class Recorder:
     def add_figures(self, flow_id: int, figures: Figures) -> None:
         """Write a flow's final figures."""
         rows = [
-            (direction, metric, *_encoded(astuple(figure)))
+            (direction, metric, *encoded(astuple(figure)))
             for (direction, metric), figure in figures.items()
         ]
         columns = ("flow_id", "direction", "metric", *Figure.__struct_fields__)
@@ -243,7 +276,7 @@ class Recorder:
 
     def add_events(self, flow_id: int, events: Iterable[FlowEvent]) -> None:
         """Write what happened within a flow."""
-        rows = [_encoded(astuple(event)) for event in events]
+        rows = [encoded(astuple(event)) for event in events]
         names = FlowEvent.__struct_fields__
         statement = (
             f"INSERT INTO event (flow_id,{','.join(names)}) VALUES ({_marks(1 + len(names))})"
@@ -298,9 +331,19 @@ class Recorder:
         finally:
             self._connection.close()
 
+    @contextmanager
+    def at_once(self) -> Iterator[None]:
+        """Write all of a block in one transaction, at the next `flush`."""
+        self._gathers = True
+        try:
+            yield
+        finally:
+            self._gathers = False
+
     def _take(self, step: Callable[[], object]) -> None:
         self._steps.append(step)
-        self.flush()
+        if not self._gathers:
+            self.flush()
 
     def _write(self) -> None:
         if not (self._steps or self._samples or self._notes):
@@ -325,6 +368,7 @@ class Recorder:
                     for run, trial, flow, *rest in self._notes
                 ],
             )
+            self._write_more(self._connection)
         self._series = series
         self._steps, self._samples, self._notes = [], [], []
         if self._held_since is not None:
@@ -333,6 +377,9 @@ class Recorder:
                 text = f"another program locked the store for {format_duration(held_s)}; what was"
                 text += " measured waited in memory; nothing is lost"
                 self.add_note(text, "info", time.time(), None, None)
+
+    def _write_more(self, connection: sqlite3.Connection) -> None:
+        """Write what belongs to the same transaction, in a subclass."""
 
     def _insert_series(self, key: SeriesKey) -> int:
         flow_id, role, stream, direction, metrics = key
@@ -345,16 +392,15 @@ class Recorder:
     def _update(self, table: str, row_id: int, columns: Mapping[str, Any]) -> None:
         sets = ",".join(f"{name} = ?" for name in columns)
         statement = f"UPDATE {table} SET {sets} WHERE id = ?"
-        encoded = _encoded(columns.values())
+        row = encoded(columns.values())
         flows = self._flows if table == "flow" else {}
-        self._take(
-            lambda: self._connection.execute(statement, (*encoded, flows.get(row_id, row_id)))
-        )
+        self._take(lambda: self._connection.execute(statement, (*row, flows.get(row_id, row_id))))
 
 
 def _marks(count: int) -> str:
     return ",".join("?" * count)
 
 
-def _encoded(values: Iterable[Any]) -> list[Any]:
+def encoded(values: Iterable[Any]) -> list[Any]:
+    """Return values as columns have them."""
     return [to_json(v) if isinstance(v, Mapping | list | tuple | Struct) else v for v in values]

@@ -43,6 +43,8 @@ ADDED = (
     ("flow", "held", "INTEGER NOT NULL DEFAULT 0"),
     ("flow", "protocol", "TEXT NOT NULL DEFAULT ''"),
     ("trial", "beside", "TEXT NOT NULL DEFAULT '[]'"),
+    ("run", "person", "TEXT NOT NULL DEFAULT ''"),
+    ("run", "logged", "INTEGER NOT NULL DEFAULT 0"),
 )
 """Columns that stores of earlier programs of this version lack until they are written to.
 
@@ -71,7 +73,9 @@ CREATE TABLE run (
     hooks TEXT NOT NULL DEFAULT '[]',   -- JSON: the hosts' commands around the run that ran
     origin TEXT NOT NULL DEFAULT '',    -- what wrote the files it was imported from; '' if measured
     hosts TEXT NOT NULL DEFAULT '{}',   -- JSON: as in host, of earlier programs
-    connections TEXT NOT NULL DEFAULT '{}' -- JSON: to the hosts elsewhere, as last known, by host
+    connections TEXT NOT NULL DEFAULT '{}', -- JSON: to the hosts elsewhere, as last known, by host
+    person TEXT NOT NULL DEFAULT '',    -- who asked a fleet for it; '' if it was measured from here
+    logged INTEGER NOT NULL DEFAULT 0   -- of a fleet: the number of the last message of its writes
 );
 CREATE INDEX outline_of_run ON run (    -- a list of runs reads no pages of profiles and facts
     id, name, profile, created_time, status, trials, tags

@@ -21,7 +21,8 @@ from benchctl.api import Channel, Command, Direction, Flow, Parser, Ready, Role,
 from benchctl.backends import AnyBackend
 from benchctl.engine.checks.tools import Toolbox
 from benchctl.engine.runner.signals import STOPPING
-from benchctl.engine.trial.flow import GRACE_S, READY_S
+from benchctl.engine.trial.ends import READY_S
+from benchctl.engine.trial.flow import GRACE_S
 from benchctl.errors import MissingError, UsageError
 from benchctl.hosts.local.spawn import LocalSpawner, Process, Spawner, has_ended, stop
 from benchctl.hosts.secrets import read_secrets

@@ -91,9 +91,8 @@ class Owamp(Backend[OwampParameters]):
                 "--protocol", params.protocol]  # fmt: skip
         if ports := test_ports(None, flow.server_ports):
             argv += ["--test-ports", ports]
-        if flow.lasting:
-            argv += [word for network in flow.allow for word in ("--allow", network)]
-        else:
+        argv += [word for network in flow.allow for word in ("--allow", network)]
+        if not flow.lasting:
             # The profile gives the amount, and whoever runs it has agreed.
             argv += [*_limits(params, self.duration_s(params)), *_clock(params)]
             if params.protocol == "stamp" and params.mode != "open":

@@ -69,9 +69,9 @@ class Simpleperf(Backend[SimpleperfParameters]):
         return Command(argv, ClientParser(METRICS.keys() | {own.name for own in OWN_METRICS}))
 
     def server(self, flow: Flow[SimpleperfParameters]) -> Command:
+        allowed = (word for network in flow.allow for word in ("--allow", network))
         where = ("-b", flow.address, "-p", str(flow.port))
         if flow.lasting:
-            allowed = (word for network in flow.allow for word in ("--allow", network))
             return Command((*_PROGRAM, "-s", *where, *allowed), LastingServerParser())
         # Only the server of plain streams knows when data arrived.
         plain = flow.params.plain
@@ -79,7 +79,7 @@ class Simpleperf(Backend[SimpleperfParameters]):
         version = _ip_version(flow.params)
         # The profile gives the amount, and whoever runs it has agreed.
         rate = ("--max-rate", "unlimited")
-        argv = (*_PROGRAM, "-s", "--one-off", "--events", *where, *version, *shown, *rate)
+        argv = (*_PROGRAM, "-s", "--one-off", "--events", *where, *version, *shown, *rate, *allowed)
         for at_s, length_s in _pauses(flow.params):
             argv += ("--pause-reading", f"{_number(at_s)}:{_number(length_s)}")
         return Command(argv, ServerParser(METRICS.keys(), samples=plain))

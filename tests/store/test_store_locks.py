@@ -190,3 +190,49 @@ def test_a_lock_that_cannot_be_made_is_a_store_error(tmp_path):
         Liveness(tmp_path / "gone" / "runs.sqlite").hold(1),
     ):
         pass
+
+
+TOGETHER = """
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+from benchctl.store.locks import Liveness
+liveness = Liveness(Path(sys.argv[1]), together=True)
+holds = {number: ExitStack() for number in (1, 2, 3)}
+turns = {number: hold.enter_context(liveness.hold(number)) for number, hold in holds.items()}
+for line in sys.stdin:
+    what, number = line.split()
+    done = {"end": holds[int(number)].close, "take": turns[int(number)].take}[what]()
+    print(done, [liveness.is_alive(one) for one in holds], flush=True)
+"""
+
+
+@pytest.mark.skipif(not hasattr(fcntl, "F_OFD_SETLK"), reason="this system has no such locks")
+def test_of_three_runs_of_one_process_one_ends_one_is_stopped_and_the_third_is_alive(store):
+    def ask(what):
+        process.stdin.write(what + "\n")
+        process.stdin.flush()
+        return process.stdout.readline().strip()
+
+    def alive():
+        return [Liveness(store).is_alive(number) for number in (1, 2, 3)]
+
+    process = subprocess.Popen(
+        [sys.executable, "-c", TOGETHER, str(store)],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    try:
+        assert ask("take 1") == "True [True, True, True]"
+        assert ask("take 3") == "False [True, True, True]", "one of them has the turn"
+        assert alive() == [True, True, True]
+        assert Liveness(store).runner_pid(3) is None, "no signal is for one of them"
+        with pytest.raises(StoreError, match="in progress"), Liveness(store).hold(3):
+            pass
+        assert ask("end 1") == "None [False, True, True]"
+        assert alive() == [False, True, True]
+        assert ask("end 2") == "None [False, False, True]"
+        assert alive() == [False, False, True]
+    finally:
+        process.kill()
+        process.communicate()
+    assert alive() == [False, False, False]

@@ -71,6 +71,7 @@ def compare(
     ] = None,
     _pager: options.Pager = False,
     _units: options.Units = None,
+    _fleet: options.Fleet = None,
     store: options.Store,
 ) -> None:
     """Compare runs: what differs, differences of figures, verdicts for the whole table."""

@@ -33,6 +33,7 @@ def export(
         ),
     ] = None,
     _units: options.Units = None,
+    _fleet: options.Fleet = None,
     store: options.Store,
 ) -> None:
     """Write a run, or all its samples, in another format."""

@@ -74,6 +74,7 @@ def packets(
     tags: options.Tags,
     _pager: options.Pager = False,
     _units: options.Units = None,
+    _fleet: options.Fleet = None,
     store: options.Store,
 ) -> None:
     """Show what happened inside the connections of a packet trace, and why they were slow.

@@ -161,6 +161,7 @@ def plot(
         bool, typer.Option("--terminal", help="Draw in the terminal, without Matplotlib.")
     ] = False,
     _units: options.Units = None,
+    _fleet: options.Fleet = None,
     store: options.Store,
 ) -> None:
     """Draw a run: over time, by an axis, as a distribution. On a terminal, if no file is named."""

@@ -74,6 +74,7 @@ def report(
     ] = None,
     output: options.OutputFile = None,
     _units: options.Units = None,
+    _fleet: options.Fleet = None,
     store: options.Store,
 ) -> None:
     """Write runs as one page: what was asked, what came out, and why.

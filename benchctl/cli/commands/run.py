@@ -62,11 +62,13 @@ def run(
     no_wait: options.NoWait = False,
     trust: options.Trust = False,
     yes: options.Yes = False,
+    fleet: options.FleetFile = None,
     _units: options.Units = None,
     store: options.Store,
 ) -> None:
     """Run every trial of a profile, then print the summary."""
     from benchctl.cli.shared.consent import ask
+    from benchctl.cli.shared.fleet_run import attach_to_fleet, run_on_fleet, submission
     from benchctl.cli.shared.log import keep_log
     from benchctl.cli.shared.watch import Showing, attach_to, measure
     from benchctl.engine.checks.needed_hosts import needed_hosts
@@ -83,6 +85,20 @@ def run(
 
     keep_log(log, as_json=log_json, verbose=verbose)
     shown = options.format_for(form, output, live_events=events)
+    if fleet is not None:
+        of_this_machine = {
+            "--lab": lab, "--wait-for-server": server_wait, "--no-wait": no_wait, "--trust": trust,
+            "--log": log, "--log-json": log_json, "--verbose": verbose,
+        }  # fmt: skip
+        options.reject_beside("--fleet", of_this_machine)
+        with Output(output) as out, options.open_junit(junit) as cases:
+            way = Showing(shown, out, events, quiet, notify, strict, cases)
+            if attach is not None:
+                sys.exit(attach_to_fleet(fleet, attach, way))
+            if profile is None:
+                raise UsageError("give a profile to run")
+            asked = submission(profile, assignments, only, repeats, tags, yes=yes)
+            sys.exit(run_on_fleet(fleet, asked, way, detach=detach))
     if attach is not None:
         of_new_runs = {
             "PROFILE": profile, "--set": assignments, "--only": only, "--repeat": repeats,

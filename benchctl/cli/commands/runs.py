@@ -62,6 +62,7 @@ def _list(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per run.")] = False,
     archive: options.Archive = None,
     _pager: options.Pager = False,
+    _fleet: options.Fleet = None,
     store: options.Store,
 ) -> None:
     if context.invoked_subcommand is not None:
@@ -256,7 +257,9 @@ def tag(
 
 
 @runs.command(cls=PlainCommand)
-def stop(name: options.RunName = "last", *, store: options.Store) -> None:
+def stop(
+    name: options.RunName = "last", *, fleet: options.Fleet = None, store: options.Store
+) -> None:
     """Stop a run in progress, and keep its measurements.
 
     The run ends cleanly, as with Ctrl-C; "benchctl resume" continues it.
@@ -266,6 +269,14 @@ def stop(name: options.RunName = "last", *, store: options.Store) -> None:
 
     with options.open_reader(store) as reader:
         run = reader.find(name)
+    if fleet is not None:
+        from benchctl.fleet.messages import Done
+        from benchctl.fleet.person import ask_fleet
+        from benchctl.fleet.person_messages import StopRun
+
+        ask_fleet(fleet, StopRun(run.name), Done)
+        print(f"run {run.name} stops", file=sys.stderr)
+        return
     if not stop_run(store, run.id):
         raise UsageError(f"run {run.name} is not in progress", "see benchctl runs")
     print(f"run {run.name} stops; continue with: benchctl resume {run.name}", file=sys.stderr)

@@ -41,6 +41,7 @@ def show(
         bool,
         typer.Option("--events", help="Show events within the flows, such as drops and stalls."),
     ] = False,
+    _fleet: options.Fleet = None,
     store: options.Store,
 ) -> None:
     """Show one run: summary, trials, events, facts or profile."""

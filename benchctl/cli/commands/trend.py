@@ -56,6 +56,7 @@ def trend(
     _pager: options.Pager = False,
     _units: options.Units = None,
     archive: options.Archive = None,
+    _fleet: options.Fleet = None,
     store: options.Store,
 ) -> None:
     """Show one figure over all runs of a profile, and when its level changed."""

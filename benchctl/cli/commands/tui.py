@@ -112,6 +112,7 @@ def tui(
         ),
     ] = None,
     _units: options.Units = None,
+    _fleet: options.Fleet = None,
     store: options.Store,
 ) -> None:
     """Plan, watch, control, replay and compare runs on screens."""

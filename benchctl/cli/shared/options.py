@@ -19,7 +19,23 @@ if TYPE_CHECKING:
     from benchctl.store.read import Reader
 
 
+_fleet_copy: Path | None = None
+"""The copy of a fleet's runs that takes the place of the store."""
+
+
+def _use_fleet(file: Path | None) -> Path | None:
+    global _fleet_copy
+    _fleet_copy = None
+    if file is not None:
+        from benchctl.cli.shared.fleet import current_copy
+
+        _fleet_copy = current_copy(file)
+    return file
+
+
 def _default_store() -> Path:
+    if _fleet_copy is not None:
+        return _fleet_copy
     from benchctl.settings import settings
 
     store: Path = settings()["store"]
@@ -131,6 +147,27 @@ Store = Annotated[
         default_factory=_default_store,
         show_default=False,
         help="The store file; default: as in benchctl settings.",
+        autocompletion=completion.files,
+    ),
+]
+_FLEET_HELP = "The runs of a fleet, by the file that you got from its administrator."
+Fleet = Annotated[
+    Path | None,
+    typer.Option(
+        "--fleet",
+        metavar="FILE",
+        callback=_use_fleet,
+        is_eager=True,  # before the store is looked for, whose place the copy takes
+        help=_FLEET_HELP,
+        autocompletion=completion.files,
+    ),
+]
+FleetFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--fleet",
+        metavar="FILE",
+        help="Do it with a fleet, by the file that you got from its administrator.",
         autocompletion=completion.files,
     ),
 ]

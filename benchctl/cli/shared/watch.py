@@ -17,7 +17,7 @@ from benchctl.cli.shared import options, streams
 from benchctl.cli.shared.colour import coloured
 from benchctl.cli.shared.log import new_lines
 from benchctl.cli.shared.notify import announce
-from benchctl.engine.runner.launch import launch, launch_detached, stop
+from benchctl.engine.runner.launch import RunnerProcess, launch, launch_detached, stop
 from benchctl.errors import (
     SIGNAL_CODES,
     BenchctlError,
@@ -144,6 +144,66 @@ def attach_to(store: Path, name: str, showing: Showing) -> int:
         again = f"watch it again with: benchctl run --attach {run.name}"
         print(f"benchctl: run {run.name} continues; {again}", file=sys.stderr)
         return SIGNAL_CODES[asked.by or signal.SIGINT]
+
+
+def watch_fleet(store: Path, run_id: int, runner: FleetRunner, showing: Showing) -> int:
+    """Watch a run of a fleet, of which there is a copy here, to its end, and print its result.
+
+    An interrupt asks whether to stop it; without a terminal, the run continues. Returns the exit
+    code of the result. Raises StoreError.
+    """
+    asked = Asked()
+    with options.open_reader(store) as reader, closing(runner):
+        run = reader.run(run_id)
+        watch = _Watch(reader, run, showing, asked)
+        with asked.listening():
+            watch.follow(runner)
+        if not runner.left:
+            for line in runner.said:
+                print(f"benchctl: {line}", file=sys.stderr)
+            return watch.conclude(runner.exit_code)
+        print(f"benchctl: run {run.name} continues", file=sys.stderr)
+        for what, command in (("watch", "run --attach"), ("stop", "runs stop")):
+            how = f"benchctl {command} {run.name} --fleet {runner.file}"
+            print(f"  {what} it with: {how}", file=sys.stderr)
+        return SIGNAL_CODES[asked.by or signal.SIGINT]
+
+
+class FleetRunner:
+    """The process that follows a run of a fleet, as what is watched; see `_Runner`."""
+
+    def __init__(self, process: RunnerProcess, file: Path) -> None:
+        """``file`` is the person's."""
+        self._process, self.file = process, file
+        self.left = False
+
+    def ended(self, timeout_s: float) -> bool:
+        return self.left or self._process.ended(timeout_s)
+
+    def interrupt(self) -> None:
+        if not (sys.stdin.isatty() and sys.stderr.isatty()):
+            self.left = True
+            return
+        print("\nStop the run for all? Otherwise it goes on without you. [y/N] ",
+              end="", file=sys.stderr, flush=True)  # fmt: skip
+        if sys.stdin.readline().strip().lower() in ("y", "yes"):
+            self._process.interrupt()
+        else:
+            self.left = True
+
+    def kill(self) -> None:
+        self.left = True
+
+    @property
+    def said(self) -> Sequence[str]:
+        return self._process.error()
+
+    @property
+    def exit_code(self) -> int:
+        return self._process.exit_code
+
+    def close(self) -> None:
+        self._process.close()
 
 
 def push_ended(reader: Reader, run_id: int) -> None:

@@ -21,7 +21,7 @@ from benchctl.errors import HostError, MissingError
 from benchctl.hosts.local.spawn import Spawner
 from benchctl.hosts.sent import ports
 from benchctl.plan.bound import BoundFlow
-from benchctl.run.planned import Host, Network, SshTarget
+from benchctl.run.planned import Host, Network, Reach
 
 # Another program may take a port between this look and the start of the server, which then moves to
 # the next one at once.
@@ -187,7 +187,7 @@ def unanswered(address: str, said: str) -> str:
 
 ServerPorts = tuple[int | None, int | None]
 """The port of a flow, and the second one of a server that listens on two."""
-FreePorts = dict[tuple[SshTarget | None, tuple[Any, ...]], list[int]]
+FreePorts = dict[tuple[Reach | None, tuple[Any, ...]], list[int]]
 """What hosts elsewhere answered: to ask again for each trial would take a round trip."""
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from benchctl.backends import Registry
 from benchctl.hosts.hosts import Hosts
-from benchctl.run.planned import Host, Network, PlannedFlow, PlannedTrial, SshTarget
+from benchctl.run.planned import Host, Network, PlannedFlow, PlannedTrial, Reach
 
 
 async def check_sessions(
@@ -22,7 +22,7 @@ async def check_sessions(
     limited = [link for link in links if link.missing_features]
     if not limited:
         return
-    most: Counter[SshTarget] = Counter()
+    most: Counter[Reach] = Counter()
     for trial in trials:
         ends = (end.reach for flow in trial.flows for end in _ends(flow, network, registry))
         most |= Counter(reach for reach in ends if reach)

@@ -19,7 +19,7 @@ from benchctl.hosts.ssh.programs import located
 from benchctl.hosts.ssh.remote import LOST, NOT_STARTED
 from benchctl.hosts.tasks import run_to_end
 from benchctl.plan.bound import UNPROMISED, BoundFlow, BoundTrial, Promised
-from benchctl.run.planned import LOCAL, Host, Network, PlannedFlow
+from benchctl.run.planned import LOCAL, FleetTarget, Host, Network, PlannedFlow
 from benchctl.visible import visible
 
 PROBE_TIMEOUT_S = 10.0
@@ -65,6 +65,8 @@ class Toolbox:
             probe = backend.probe(role)
         except Exception as error:  # third-party code may fail in any way
             raise _failed(backend, "probe", error) from error
+        if isinstance(host.reach, FleetTarget):
+            return await self._ask_agent(backend, role, host)
         if probe is None:
             return Tool("")
         try:
@@ -74,6 +76,16 @@ class Toolbox:
             if probe.otherwise is None or located(probe.argv) != probe.argv:
                 raise
             return await self._ask(backend, role, host, probe.otherwise)
+
+    async def _ask_agent(self, backend: AnyBackend, role: Role, host: Host) -> Tool:
+        """Ask a host of a fleet, whose own backend looks there."""
+        # The module stands for a name in the table of questions: no code is sent to such a host.
+        here = sys.modules[__name__]
+        found = await self._spawner.ask(host, here, "tool", backend.name, str(role))
+        if why := found.get("why_not"):
+            what = f'host {host.name}: backend "{backend.name}"'
+            raise MissingError(f"{what}: {visible(why)}", visible(found.get("hint", "")))
+        return Tool(found["version"], frozenset(found["features"]))
 
     async def _ask(self, backend: AnyBackend, role: Role, host: Host, probe: Probe) -> Tool:
         argv = located(probe.argv) if host.reach is None else probe.argv

@@ -19,11 +19,11 @@ from benchctl.engine.checks.tools import ROOT_THERE, Toolbox, captured_at
 from benchctl.engine.prepare.planning import Planned
 from benchctl.errors import HostError, MissingError, UsageError
 from benchctl.hosts.hosts import Hosts
+from benchctl.hosts.link import HostLink
 from benchctl.hosts.sent import facts, ports
-from benchctl.hosts.ssh.remote import RemoteHost
 from benchctl.hosts.ssh.ssh import INSTALL
 from benchctl.hosts.tasks import run_to_end
-from benchctl.run.planned import Host, Network
+from benchctl.run.planned import Host, Network, way_of
 from benchctl.run.record import ClockReading
 from benchctl.units import format_duration
 
@@ -120,7 +120,7 @@ async def _examine_host(
         link = await hosts.link(host)
         clock = (await link.timed()).reading(time.time())
         about = await link.ask(facts, "collect")
-        trip = f"ssh {host.reach.destination}, round trip {format_duration(clock.rtt_s)}"
+        trip = f"{way_of(host.reach)}, round trip {format_duration(clock.rtt_s)}"
         findings = [HealthFinding(REACH, "ok", trip), *of_machine(about), _offset(clock)]
         if link.missing_features:
             findings.append(HealthFinding("python", "note", link.missing_features, INSTALL))
@@ -165,7 +165,7 @@ def _offset(clock: ClockReading) -> HealthFinding:
 
 
 async def _listening(
-    host: Host, link: RemoteHost, prepared: Planned, ends: Collection[_End]
+    host: Host, link: HostLink, prepared: Planned, ends: Collection[_End]
 ) -> HealthFinding:
     """Return whether a server can listen where the others look for it."""
     for address in filter(None, (host.address, host.address6)):

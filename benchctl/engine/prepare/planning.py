@@ -19,7 +19,7 @@ from benchctl.plan.network import planned_network
 from benchctl.plan.parallel import side_by_side
 from benchctl.plan.plan import MOST_TRIALS, Plan, make_plan
 from benchctl.profile.find import NO_LAB, find_any, find_topology
-from benchctl.profile.load import Document, load_profile
+from benchctl.profile.load import Document, Profiles, load_profile
 from benchctl.run.planned import DeclaredNetwork, Hook, Network
 from benchctl.toml.source import TomlSource, read_stdin, read_toml
 
@@ -104,7 +104,7 @@ _TOPOLOGY_KEYS = {"links", "routers", "switches", "local", "sysctl"}
 
 
 def planned(
-    profile: str | TomlSource,
+    profile: Profiles,
     assignments: Sequence[str] | None,
     only: Sequence[str] | None,
     repeats: int | None,

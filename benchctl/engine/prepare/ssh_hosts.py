@@ -1,4 +1,4 @@
-"""The hosts of a profile that SSH reaches: what is wrong with them, and where others reach them."""
+"""The hosts elsewhere of a profile: what is wrong with them, and where others reach them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,16 @@ from benchctl.plan.network import names_of
 from benchctl.profile.load import Document
 from benchctl.profile.places import HostTable, host_in
 from benchctl.profile.values import is_address
-from benchctl.run.planned import LOCAL, DeclaredNetwork, Network, PlannedFlow, SshTarget
+from benchctl.run.planned import (
+    LOCAL,
+    DeclaredNetwork,
+    FleetTarget,
+    Host,
+    Network,
+    PlannedFlow,
+    SshTarget,
+    When,
+)
 from benchctl.units import quoted
 
 if TYPE_CHECKING:
@@ -40,6 +49,9 @@ def _faults(
 ) -> Iterator[tuple[tuple[str, ...], str, str]]:
     """Yield key, message and hint of each thing that does not fit the others."""
     given = host.model_fields_set
+    if host.fleet is not None:
+        yield from _faults_in_fleet(document, name, host)
+        return
     if host.ssh is not None:
         if name == LOCAL.name:
             yield ("ssh",), "local is this machine", "give the host another name"
@@ -52,6 +64,22 @@ def _faults(
             yield (key,), "is for a host with ssh", hint
     if document.model.lab is None and host.address is None and name != LOCAL.name:
         yield ("address",), "is missing", "or give ssh, if it is another machine"
+
+
+def _faults_in_fleet(
+    document: Document, name: str, host: HostTable
+) -> Iterator[tuple[tuple[str, ...], str, str]]:
+    """Yield what does not fit a host of a fleet, whose agent takes no command of a profile."""
+    if name == LOCAL.name:
+        yield ("fleet",), "local is this machine", "give the host another name"
+    if document.model.lab is not None:
+        yield ("fleet",), "a lab has hosts of its own", "leave out lab, or use --lab none"
+    for key in ("on", "ssh", "sudo", "patience", *When):
+        if key in host.model_fields_set:
+            hint = "its owner lets it measure, and run no commands" if key in [*When] else ""
+            yield (key,), "is not for a host of a fleet", hint
+    if host.address is None:
+        yield ("address",), "is missing", "give the address at which the other end reaches it"
 
 
 def _check_in_lab(document: Document, name: str, host: HostTable, topology: Topology) -> None:
@@ -75,6 +103,7 @@ def check_ways(document: Document, flows: Iterable[PlannedFlow], network: Networ
     """Raise ProfileError for a flow from a host elsewhere to a loopback address of this machine."""
     for flow in flows:
         target = network.target(flow.to)
+        _check_fleet(document, flow, network.hosts[flow.source], target)
         away = network.hosts[flow.source].reach is not None
         if away and target is not None and target.reach is None and _is_loopback(target.address):
             raise document.error(
@@ -82,6 +111,26 @@ def check_ways(document: Document, flows: Iterable[PlannedFlow], network: Networ
                 f"{flow.source} cannot reach this machine at {target.address}",
                 "give the address at which it can, or reachable = false if there is none",
             )
+
+
+def _check_fleet(document: Document, flow: PlannedFlow, source: Host, target: Host | None) -> None:
+    """Raise ProfileError for a flow that hosts of a fleet do not measure."""
+    ends = [source] if target is None else [source, target]
+    in_fleet = [isinstance(host.reach, FleetTarget) for host in ends]
+    if not any(in_fleet):
+        return
+    what = f"flow {flow.name} from {flow.source} to {flow.to}"
+    if not all(in_fleet):
+        one, other = (
+            host.name for _, host in sorted(zip(in_fleet, ends, strict=True), reverse=True)
+        )
+        hint = "measure between hosts of the fleet, or from one of them to a server"
+        raise document.error(
+            ("hosts", other), f"{what}: {one} is a host of a fleet, and {other} is not", hint
+        )
+    if flow.capture is not None:
+        hint = "set capture=false"
+        raise document.error(("hosts", source.name), f"{what}: no fleet records packets", hint)
 
 
 def _is_loopback(address: str) -> bool:
@@ -94,7 +143,7 @@ def reached(document: Document) -> DeclaredNetwork:
     It is asked with ``-G``, which connects to nothing. Raises MissingError if there is no ``ssh``.
     """
     outside = document.model.outside
-    if not outside.elsewhere:
+    if not any(isinstance(host.reach, SshTarget) for host in outside.elsewhere.values()):
         return outside
     if shutil.which("ssh") is None:
         raise SSH
@@ -103,7 +152,7 @@ def reached(document: Document) -> DeclaredNetwork:
     hosts = {
         name: host if host.address else replace(host, address=_address(document, name, host.reach))
         for name, host in outside.elsewhere.items()
-        if host.reach
+        if isinstance(host.reach, SshTarget)
     }
     return replace(outside, hosts={**outside.hosts, **hosts})
 

@@ -13,7 +13,7 @@ from benchctl.engine.prepare.planning import Planned
 from benchctl.engine.prepare.trust import untrusted
 from benchctl.engine.prepare.volume import check_traffic
 from benchctl.plan.plan import planned_run
-from benchctl.store.record import create_run
+from benchctl.store.record import RunRequest, create_run
 
 
 def record_plan(
@@ -26,10 +26,12 @@ def record_plan(
     server_wait_s: float = 0.0,
     gives_up: bool = False,
     before_commit: Callable[[], object] = lambda: None,
+    asked: RunRequest | None = None,
 ) -> tuple[int, str]:
     """Write a plan into the store as a new run; returns the run's id and name.
 
-    ``before_commit`` is called when all of it is written, before it is there for others.
+    ``before_commit`` is called when all of it is written, before it is there for others. ``asked``
+    says who asked a fleet for it.
     Raises ProfileError if it runs commands that others may have written, or that this person has
     not agreed to, unless the user trusts them. Raises UsageError if it would send very much, unless
     the user says yes.
@@ -46,4 +48,4 @@ def record_plan(
         prepared.plan, prepared.outside, prepared.topology, prepared.registry, server_wait_s
     )
     run = replace(run, settings=replace(run.settings, gives_up=gives_up))
-    return create_run(store, run, time.time(), tags, before_commit)
+    return create_run(store, run, time.time(), tags, before_commit, asked)

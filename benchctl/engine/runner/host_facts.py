@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import benchctl
+from benchctl.hosts.link import HostLink
 from benchctl.hosts.sent import facts
-from benchctl.hosts.ssh.remote import RemoteHost
 from benchctl.run.planned import LOCAL, Host
 from benchctl.run.record import HostConnection
 from benchctl.store.record import Recorder
@@ -29,11 +29,11 @@ class HostFacts:
             LOCAL.name: {"benchctl": benchctl.__version__, **facts.collect()}
         }
         self._written: dict[str, dict[str, Any]] = {}
-        self._links: dict[str, tuple[RemoteHost, float]] = {}
+        self._links: dict[str, tuple[HostLink, float]] = {}
         """The latest to each host, and when it was opened."""
         self._write(LOCAL.name)
 
-    async def on_connect(self, host: Host, link: RemoteHost) -> None:
+    async def on_connect(self, host: Host, link: HostLink) -> None:
         """Record the facts of a host elsewhere, and what it lacks. Raises HostError."""
         if link.missing_features and host.name not in self._facts:
             text = f"host {host.name}: {link.missing_features}"
@@ -56,7 +56,9 @@ class HostFacts:
             now = time.time()
             connections = {
                 name: HostConnection(
-                    since_time, link.lost, link.clock.reading(now) if link.clock else None
+                    since_time,
+                    link.lost or link.away,
+                    link.clock.reading(now) if link.clock else None,
                 )
                 for name, (link, since_time) in self._links.items()
             }

@@ -17,9 +17,10 @@ from pathlib import Path
 from benchctl.engine.checks.needed_hosts import needed_hosts
 from benchctl.errors import HostError, StoreError, UsageError
 from benchctl.hosts.hosts import Hosts, OnConnect, connect_nobody
-from benchctl.hosts.ssh.remote import RemoteHost, holder
+from benchctl.hosts.link import HostLink
+from benchctl.hosts.ssh.remote import holder
 from benchctl.hosts.tasks import run_to_end
-from benchctl.run.planned import LOCAL, Host, SshTarget
+from benchctl.run.planned import LOCAL, Host, Reach
 from benchctl.run.record import Run
 from benchctl.run.status import FAILURES, OPEN
 from benchctl.store.locks import other_stores
@@ -87,10 +88,10 @@ class HostLocks:
         self._run, self._on_connect, self._note = run, on_connect, note
         self._takes = False
         self._is_by_trial = False
-        self._uses: Counter[SshTarget] = Counter()
+        self._uses: Counter[Reach] = Counter()
         """How many trials have each host elsewhere, if each takes its own."""
 
-    async def on_connect(self, host: Host, link: RemoteHost) -> None:
+    async def on_connect(self, host: Host, link: HostLink) -> None:
         """Hold a host again whose connection broke. Raises HostError if another run has it now."""
         await self._on_connect(host, link)
         if self._takes or self._is_by_trial:

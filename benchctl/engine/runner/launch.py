@@ -10,6 +10,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import IO
 
@@ -140,21 +141,44 @@ def launch(
     already.
     """
     with _starting(store, run_id, failed=failed) as is_held:
-        # A file, since nobody reads a pipe while the runner runs, and a full pipe would block it.
-        # It lies beside the store, which is known to be writable.
-        words = tempfile.TemporaryFile(dir=store.resolve().parent)  # noqa: SIM115 (close does)
-        # Room for what it says when the disk is full.
-        words.write(bytes(_WORDS_BYTES))
-        words.seek(0)
-        try:
-            process = _start(store, run_id, subprocess.PIPE, words, no_wait)
-        except BaseException:
-            words.close()
-            raise
-        runner = RunnerProcess(store, run_id, process, words)
-        # Until then another process could start the same run.
-        while not is_held() and not runner.ended(LOOK_S):
-            pass
+
+        def start(stdin: int, stderr: int | IO[bytes]) -> subprocess.Popen[bytes]:
+            return _start(store, run_id, stdin, stderr, no_wait)
+
+        return _launch(store, run_id, start, is_held)
+
+
+def launch_follower(store: Path, run_id: int, argv: Sequence[str]) -> RunnerProcess:
+    """Start what stands for the runner of a run that is measured elsewhere, with the same signals.
+
+    ``store`` is the copy in which it holds the run. Raises StoreError, also if another one does.
+    """
+    with Liveness(store).launching(run_id) as is_held:
+        return _launch(store, run_id, partial(_spawn, argv), is_held)
+
+
+def _launch(
+    store: Path,
+    run_id: int,
+    start: Callable[[int, IO[bytes]], subprocess.Popen[bytes]],
+    is_held: Callable[[], bool],
+) -> RunnerProcess:
+    """Start a process that holds a run, and wait until it does."""
+    # A file, since nobody reads a pipe while the runner runs, and a full pipe would block it.
+    # It lies beside the store, which is known to be writable.
+    words = tempfile.TemporaryFile(dir=store.resolve().parent)  # noqa: SIM115 (close does)
+    # Room for what it says when the disk is full.
+    words.write(bytes(_WORDS_BYTES))
+    words.seek(0)
+    try:
+        process = start(subprocess.PIPE, words)
+    except BaseException:
+        words.close()
+        raise
+    runner = RunnerProcess(store, run_id, process, words)
+    # Until then another process could start the same run.
+    while not is_held() and not runner.ended(LOOK_S):
+        pass
     return runner
 
 
@@ -223,18 +247,17 @@ def _signal(store: Path, run_id: int, number: signal.Signals) -> bool:
 def _start(
     store: Path, run_id: int, stdin: int, stderr: int | IO[bytes], no_wait: bool
 ) -> subprocess.Popen[bytes]:
+    wait = ["--no-wait"] * no_wait
+    argv = ["benchctl.engine", os.fspath(store.resolve()), str(run_id), *wait]
+    return _spawn(argv, stdin, stderr)
+
+
+def _spawn(argv: Sequence[str], stdin: int, stderr: int | IO[bytes]) -> subprocess.Popen[bytes]:
+    """Start a module of ours with its arguments."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
     try:
         return subprocess.Popen(
-            [
-                sys.executable,
-                "-P",
-                "-m",
-                "benchctl.engine",
-                os.fspath(store.resolve()),
-                str(run_id),
-                *["--no-wait"] * no_wait,
-            ],
+            [sys.executable, "-P", "-m", *argv],
             stdin=stdin,
             stdout=subprocess.DEVNULL,
             stderr=stderr,

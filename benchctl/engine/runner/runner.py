@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ from benchctl.engine.site.context import RunContext, Signals
 from benchctl.engine.site.site import Site
 from benchctl.engine.trial.trial import TrialRunner
 from benchctl.errors import BenchctlError, HookError, LabError, MissingError, StoreError
-from benchctl.hosts.hosts import Hosts
+from benchctl.hosts.hosts import Hosts, OnConnect
 from benchctl.hosts.tasks import cancel
 from benchctl.plan.bound import bind_trial, timed
 from benchctl.plan.strategy import Strategy, strategy_of
@@ -44,6 +45,19 @@ FLUSH_S = 0.1
 TURN_S = 0.25
 
 
+@dataclass(frozen=True)
+class RunnerParts:
+    """What a runner is made of, and its process.
+
+    ``pid`` is the one that takes signals for this run, if there is one.
+    """
+
+    liveness: Liveness
+    pid: int | None = field(default_factory=os.getpid)
+    hosts: Callable[[OnConnect], Hosts] = Hosts
+    recorder: Callable[[Path, int], Recorder] = Recorder
+
+
 class Runner:
     """Runs the open trials of one run."""
 
@@ -55,13 +69,18 @@ class Runner:
         strategy: Strategy | None = None,
         *,
         no_wait: bool = False,
+        parts: RunnerParts | None = None,
     ) -> None:
-        """With ``no_wait``, a run whose hosts another one measures fails at once."""
+        """With ``no_wait``, a run whose hosts another one measures fails at once.
+
+        ``parts`` are those of a process that measures several runs.
+        """
         self._store = store
         self._run_id = run_id
         self._registry = registry
         self._strategy = strategy
         self._waits = not no_wait
+        self._parts = parts or RunnerParts(Liveness(store))
         self._taken = 0
         """How many trials the strategy knows."""
         self.signals = Signals()
@@ -73,19 +92,18 @@ class Runner:
         Raises BenchctlError if the run cannot continue; the measurements so far are in the store.
         """
         with closing(Reader(self._store)) as reader:
-            run = reader.run(
-                self._run_id
-            )  # which looks for live runners: see `benchctl.store.locks`
+            # Before it is held: this looks for live runners, see `benchctl.store.locks`.
+            run = reader.run(self._run_id)
             with (
-                Liveness(self._store).hold(run.id) as turn,
-                closing(Recorder(self._store, run.id)) as recorder,
+                self._parts.liveness.hold(run.id) as turn,
+                closing(self._parts.recorder(self._store, run.id)) as recorder,
             ):
                 return await self._run(recorder, reader, run, turn)
 
     async def _run(self, recorder: Recorder, reader: Reader, run: Run, turn: Turn) -> Status:
         started = run.started_time or time.time()
         recorder.update_run(
-            status=Status.RUNNING, started_time=started, error="", runner_pid=os.getpid()
+            status=Status.RUNNING, started_time=started, error="", runner_pid=self._parts.pid
         )
         for store in disturbing(reader, run):
             text = (
@@ -110,7 +128,7 @@ class Runner:
             recorder.update_run(status=Status.FAILED, error=what, finished_time=time.time())
             raise
         finally:
-            flusher.cancel()
+            await cancel(flusher, measuring)  # no effect on one that is done
         while not recorder.flush() and not self.signals.stop.is_set():
             await asyncio.sleep(FLUSH_S)
         recorder.settle()
@@ -136,7 +154,7 @@ class Runner:
         watching = asyncio.ensure_future(facts.watch())
         try:
             locks = HostLocks(run.name, facts.on_connect, note if self._waits else None)
-            async with Hosts(locks.on_connect) as hosts:
+            async with self._parts.hosts(locks.on_connect) as hosts:
                 context = RunContext(run, recorder, reader, hosts, site, self.signals)
                 hurrying = asyncio.ensure_future(self._hurry(hosts))
                 try:
@@ -211,12 +229,14 @@ class Runner:
 
     async def _measure_trials(self, context: RunContext, runner: TrialRunner, turn: Turn) -> None:
         recorder, reader, run = context.recorder, context.reader, context.run
+        # Runs of one process that measure elsewhere keep apart by the hosts' locks alone.
+        in_turn = self._parts.pid is not None or uses_this_machine(reader, run)
         first = True
         position = 0
         while row := (reader.next_open(run.id, position) or await self._add(context, position)):
             if not first and run.settings.pause_s:
                 await self._rest(run.settings.pause_s)
-            if not await self._take(turn, context):
+            if in_turn and not await self._take(turn, context):
                 return
             try:
                 self.signals.skip.clear()
@@ -231,7 +251,8 @@ class Runner:
                     row.id, status=Status.FAILED, error=error.message, finished_time=now
                 )
             finally:
-                turn.give_back()
+                if in_turn:
+                    turn.give_back()
             if runner.gives_up:
                 self._give_up(context, runner.gives_up)
                 return

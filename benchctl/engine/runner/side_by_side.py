@@ -26,7 +26,7 @@ from benchctl.errors import HookError, HostError, LabError, MissingError
 from benchctl.hosts.tasks import cancel
 from benchctl.plan.bound import BoundTrial, bind_trial
 from benchctl.plan.matching import Matching, OpenTrial, machine_of, open_trial
-from benchctl.run.planned import Host, Network, Parallel, SshTarget
+from benchctl.run.planned import FleetTarget, Host, Network, Parallel, Reach, SshTarget
 from benchctl.run.record import Trial
 from benchctl.run.status import Status
 
@@ -50,6 +50,9 @@ class _Absent:
 
     error: HostError
     asks: int
+    since: float
+    """When it was first seen to be away, by the clock of the loop."""
+    in_fleet: bool
     asking: asyncio.Task[None] | None = None
 
 
@@ -78,8 +81,8 @@ class SideBySide:
         """The hosts elsewhere of each point."""
         self._begun: dict[int, _Begun] = {}
         self._tasks: dict[asyncio.Task[None], int] = {}
-        self._absent: dict[SshTarget, _Absent] = {}
-        self._back: dict[SshTarget, float] = {}
+        self._absent: dict[Reach, _Absent] = {}
+        self._back: dict[Reach, float] = {}
         """When each of them was there again, by the clock of the loop."""
         self._not_before: dict[int | str, float] = {}
         """When trials and machines may be used again, by this clock."""
@@ -203,7 +206,9 @@ class SideBySide:
         error = known if isinstance(known, HostError) else None
         again = self._now - self._back.get(host.reach, -LONGEST_PAUSE_S) < LONGEST_PAUSE_S
         error = error or HostError(f"host {host.name} is away")
-        absent = _Absent(error, int(again or known is not None))
+        absent = _Absent(
+            error, int(again or known is not None), self._now, isinstance(host.reach, FleetTarget)
+        )
         self._absent[host.reach] = absent
         absent.asking = asyncio.ensure_future(self._ask(host, absent, attendance))
         return True
@@ -216,7 +221,8 @@ class SideBySide:
         while True:
             if absent.asks:
                 await asyncio.sleep(jittered(pause_s, self._draw))
-                pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+                if isinstance(host.reach, SshTarget):  # to ask a fleet costs nothing
+                    pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
             try:
                 await attendance.place(host)
             except HostError as error:
@@ -242,17 +248,22 @@ class SideBySide:
         waiting = [(trial, self._absent_of(trial)) for trial in self._matching.open]
         if not all(absent for _, absent in waiting):
             return False
-        most = self._context.settings.attempts
         failing = [
-            (one, absent[0]) for one, absent in waiting if any(each.asks >= most for each in absent)
+            (one, absent[0]) for one, absent in waiting if any(map(self._is_given_up, absent))
         ]
         for one, absent in failing:
             self._matching.drop(one.position)
             begun = self._begun.pop(one.position, None) or self._begin(one)
-            error = next((each.error for each in self._absent_of(one) if each.asks >= most),
-                         absent.error)  # fmt: skip
+            given_up = filter(self._is_given_up, self._absent_of(one))
+            error = next((each.error for each in given_up), absent.error)
             begun.runner.cut_short(begun.id, begun.trial, Status.FAILED, error.message)
         return bool(failing)
+
+    def _is_given_up(self, absent: _Absent) -> bool:
+        """Return whether a host was away for too long: a fleet's, or was asked often enough."""
+        if absent.in_fleet:
+            return self._now - absent.since >= self._context.settings.host_wait_s
+        return absent.asks >= self._context.settings.attempts
 
     def _absent_of(self, trial: OpenTrial) -> list[_Absent]:
         found = (self._absent.get(host.reach) for host in self._ends[trial.point] if host.reach)
@@ -282,7 +293,10 @@ class SideBySide:
         row = reader.next_open(run.id, one.position)
         assert row is not None
         assert row.position == one.position, "nobody else measures this run"
-        tries = Tries(reader.attempts(row.id) + 1)
+        attempts = reader.attempts(row.id)
+        tries = Tries(attempts + 1)
+        if row.status is Status.RUNNING and row.started_time:  # by a process before this one
+            tries = Tries(attempts, adopted_start_s=row.started_time)
         trial = bind_trial(row, self._registry)
         return _Begun(self._runner.beside(), trial, row.id, tries)
 

@@ -11,7 +11,7 @@ from benchctl.engine.checks.needed_hosts import names_of_ends
 from benchctl.engine.checks.network import note_same_machines, with_own_address
 from benchctl.engine.site.context import RunContext
 from benchctl.errors import HostError
-from benchctl.run.planned import Host, PlannedTrial
+from benchctl.run.planned import FleetTarget, Host, PlannedTrial
 
 
 class AwayError(HostError):
@@ -46,8 +46,9 @@ class Attendance:
         errors = await asyncio.gather(*map(self._first, elsewhere))
         self.first = next(filter(None, errors), None)
         if self.first is not None:
-            away = [bool(self._away(trial)) for trial in self._left()]
-            if away and all(away):
+            away = [self._away(trial) for trial in self._left()]
+            # Hosts of a fleet are waited for.
+            if away and all(away) and not _in_fleet(away[0]):
                 raise self.first
         what = "trials that need it fail, the others are measured"
         if self._waits:
@@ -104,3 +105,7 @@ class Attendance:
         """Raise the error of the first host that was away if it left nothing to measure."""
         if self.first is not None and not self.has_measured:
             raise self.first
+
+
+def _in_fleet(hosts: Iterable[Host]) -> bool:
+    return any(isinstance(host.reach, FleetTarget) for host in hosts)

@@ -17,6 +17,9 @@ from benchctl.run.status import Status
 from benchctl.store.read import Reader
 from benchctl.store.record import Recorder
 
+# What came late is on its way, when the reason for a wait is gone.
+_LONGER_S = 5.0
+
 
 class Signals:
     """Requests from outside to a running trial; once set, they stay set."""
@@ -56,16 +59,25 @@ class RunContext:
             return Status.INTERRUPTED
         return Status.SKIPPED if self.signals.skip.is_set() else Status.TIMED_OUT
 
-    async def wait_or_stop(self, task: asyncio.Future[Any], timeout_s: float | None = None) -> bool:
-        """Wait for a task, until the user or the time ends it.
+    async def wait_or_stop(
+        self,
+        task: asyncio.Future[Any],
+        timeout_s: float | None = None,
+        longer: Callable[[], bool] = lambda: False,
+    ) -> bool:
+        """Wait for a task, until the user or the time ends it; as long as it is to take ``longer``.
 
         Returns whether it was done by then; if not, it is cancelled.
         """
         waits = [asyncio.ensure_future(e.wait()) for e in (self.signals.stop, self.signals.skip)]
         try:
-            done, _ = await asyncio.wait(
-                [task, *waits], timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED
-            )
+            while True:
+                done, _ = await asyncio.wait(
+                    [task, *waits], timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED
+                )
+                if done or not longer():
+                    break
+                timeout_s = _LONGER_S
         finally:
             for wait in waits:
                 wait.cancel()

@@ -24,6 +24,8 @@ class Attempt:
     """The flows of a trial, measured together once; none if it could not begin."""
 
     flows: Sequence[FlowAttempt] = ()
+    adopted_start_s: float | None = None
+    """As in `Tries`."""
 
     @property
     def status(self) -> Status:
@@ -34,6 +36,11 @@ class Attempt:
     def has_failed(self) -> bool:
         """Whether one of its flows has failed already."""
         return any(flow.result.failure for flow in self.flows)
+
+    @property
+    def waits_for_host(self) -> bool:
+        """Whether it is longer than its deadline, because a host is away for a time."""
+        return any(flow.waits_for_host for flow in self.flows)
 
     @property
     def failures(self) -> list[str]:
@@ -49,7 +56,8 @@ class Attempt:
     @property
     def lead_s(self) -> float:
         """How long before the common start its clients are started."""
-        return lead_s(flow.setup for flow in self.flows)
+        told_s = max((flow.lead_s for flow in self.flows), default=0.0)
+        return lead_s(flow.setup for flow in self.flows) + told_s
 
     @property
     def loads(self) -> list[Load]:

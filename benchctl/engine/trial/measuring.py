@@ -8,10 +8,8 @@ from typing import Any
 
 from benchctl.analysis.flow.laws import terms_of
 from benchctl.analysis.flow_result import FlowSurroundings
-from benchctl.api import Role
 from benchctl.engine.site.context import RunContext
 from benchctl.engine.trial.attempt import Attempt
-from benchctl.engine.trial.command import command_of
 from benchctl.engine.trial.diagnosis import (
     diagnose_closed_ports,
     diagnose_lost_host,
@@ -41,13 +39,16 @@ class Measuring:
     async def run(self) -> None:
         """Measure, and write the result of every flow. Raises what failed but for the flows."""
         context, attempt = self._context, self._attempt
-        self._update(status=Status.RUNNING, started_time=context.wall())
+        if attempt.adopted_start_s is None:
+            self._update(status=Status.RUNNING, started_time=context.wall())
         # A login after a connection was lost takes nothing of the deadline.
         task = asyncio.ensure_future(reach_hosts(attempt, context.hosts))
         is_done = await context.wait_or_stop(task)
         if is_done and not attempt.has_failed:
             task = asyncio.ensure_future(self._measure())
-            is_done = await context.wait_or_stop(task, self._trial.plan.deadline_s + attempt.lead_s)
+            is_done = await context.wait_or_stop(
+                task, self._trial.plan.deadline_s + attempt.lead_s, lambda: attempt.waits_for_host
+            )
         error = None if task.cancelled() else task.exception()
         counting = asyncio.ensure_future(self._counters.end())
         self._update(clocks=attempt.clocks_at(context.wall()))
@@ -92,12 +93,16 @@ class Measuring:
         if attempt.has_failed:
             return
         # Some hosts take long to bring a client to its gate.
-        at_gates = (self._start_client(flow) for flow in flows if not flow.setup.waits)
+        at_gates = (flow.start_client() for flow in flows if not flow.setup.waits)
         await asyncio.gather(*at_gates)
         # Only now is nothing in the way of those that wait for a time of day.
         ahead_s = attempt.lead_s
-        starts = wall() + ahead_s
-        waiting = (self._start_client(flow, starts) for flow in flows if flow.setup.waits)
+        starts = attempt.adopted_start_s or wall() + ahead_s
+        waiting = [flow.start_client(starts) for flow in flows if flow.setup.waits]
+        if attempt.adopted_start_s is not None:  # what hosts had counted before is not known
+            await asyncio.gather(*waiting)
+            await self._run_flows(starts)
+            return
         await asyncio.gather(self._counters.begin(starts), *waiting)
         if attempt.has_failed:
             return
@@ -119,32 +124,13 @@ class Measuring:
             await cancel(*pending, *watching)
 
     async def _start_server(self, flow: FlowAttempt) -> None:
-        setup, backend = flow.setup, flow.setup.flow.backend
-        if setup.target is None or not backend.capabilities.needs_server:
-            return
-        command = command_of(flow, Role.SERVER, backend.server)
-        if command is not None:
-            shown = setup.shown(command, setup.target)
-            self._context.recorder.update_flow(flow.recording.flow_id, server=shown)
-            await flow.start_server(setup.with_rights(setup.target, command), command)
-
-    async def _start_client(self, flow: FlowAttempt, starts: float | None = None) -> None:
-        setup, start_at_s = flow.setup, None
-        if starts is not None:
-            clock = await self._context.hosts.clock_of(setup.source)
-            start_at_s = clock.theirs(starts + setup.flow.plan.delay_s)
-        command = command_of(flow, Role.CLIENT, setup.flow.backend.client, start_at_s)
-        if command is not None:
-            shown = setup.shown(command, setup.source)
-            self._context.recorder.update_flow(flow.recording.flow_id, client=shown)
-            await flow.start_client(setup.with_rights(setup.source, command), command)
+        setup = flow.setup
+        if setup.target is not None and setup.flow.backend.capabilities.needs_server:
+            await flow.start_server()
 
     async def _run_flow(self, flow: FlowAttempt, common_start: float) -> None:
-        setup = flow.setup
-        at = None if setup.waits else common_start + setup.flow.plan.delay_s
-        if at is not None and setup.source.reach is None:
-            await asyncio.sleep(max(0.0, at - self._context.wall()))
-        flow.begin(common_start, at)
+        at = None if flow.setup.waits else common_start + flow.setup.flow.plan.delay_s
+        await flow.begin(common_start, at)
         await flow.finished()
 
     # --- after the end ---------------------------------------------------------------------

@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
 from benchctl.analysis.flow.laws import PathBounds
-from benchctl.api import Command, Role, Tool
-from benchctl.hosts.ssh.programs import as_sent
+from benchctl.api import Flow, Role, Tool
 from benchctl.plan.bound import BoundFlow
 from benchctl.run.planned import Host, Network
 
@@ -49,14 +48,11 @@ class FlowSetup:
     second_port: int | None
     """The other port in use, of a server that listens on two."""
 
-    def with_rights(self, host: Host, command: Command) -> Host:
-        """Return a host of the flow as a command needs it: one that needs root gets it by sudo."""
-        needs_root = self.flow.backend.capabilities.needs_root
-        return replace(host, as_root=needs_root or command.wants_root)
-
-    def shown(self, command: Command, host: Host) -> tuple[str, ...]:
-        """Return the words of a command as they run on a host."""
-        return command.argv if host.reach is None else as_sent(command.argv)
+    def described(self, role: Role, start_at_s: float | None = None) -> Flow[Any]:
+        """Return the flow as its backend sees it, for the command of one end."""
+        return self.flow.described(
+            self.network, self.port, self.tools, role, start_at_s, self.expected, self.second_port
+        )
 
     @property
     def name(self) -> str:

@@ -286,6 +286,9 @@ ANSWERS: Mapping[str, ValueKind] = {
     "ports.is_own": Flag(),
     "ports.first_free": ListOf(Whole(1, 65535), 1024),
     "recorder.why_not": _LINE,
+    "tools.tool": Record(
+        {"version": _LINE, "features": ListOf(_NAME, 1024)}, {"why_not": _REASON, "hint": _LINE}
+    ),
     "lock": _LINE,
 }
 """What each function returns that a host is asked for, by module and name."""

@@ -158,6 +158,7 @@ class RemoteHost:
         """Whether it ends because it is needed no more."""
         self.missing_features = ""
         """What cannot be done there that an agent can do, for people; empty for an agent."""
+        self.away = ""
         self.reach = reach
         self._settings = {"patience_s": reach.patience_s, **settings}
         self._patience_s = float(self._settings["patience_s"])

@@ -28,7 +28,7 @@ from benchctl.plan.bound import BoundTrial, Promised
 from benchctl.plan.plan import Plan, lab_settings
 from benchctl.report.lines.spans import Line, Span
 from benchctl.report.text.searches import detection
-from benchctl.run.planned import LOCAL, Host, Search, When
+from benchctl.run.planned import LOCAL, Host, Search, When, way_of
 from benchctl.units import format_count, format_duration, format_ratio
 
 # Some screenfuls; the whole of a large matrix is shown only on request.
@@ -188,7 +188,7 @@ def traffic_lines(traffic: Traffic) -> Iterator[Line]:
 
 def _way_to(host: Host) -> str:
     assert host.reach is not None
-    text = f"ssh {host.reach.destination}, address {host.address}"
+    text = f"{way_of(host.reach)}, address {host.address}"
     if host.address6:
         text += f" and {host.address6}"
     if host.ports is not None:

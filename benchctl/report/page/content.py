@@ -46,7 +46,7 @@ from benchctl.report.text.limiting import limit_lines
 from benchctl.report.text.remarks import remarks
 from benchctl.report.text.routes import route_differences
 from benchctl.report.text.searches import search_table
-from benchctl.run.planned import Host, PlannedFlow
+from benchctl.run.planned import Host, PlannedFlow, way_of
 from benchctl.run.record import HookOutcome, Run
 from benchctl.units import format_duration, format_time, format_value
 
@@ -338,8 +338,8 @@ def _hosts(run: Run) -> Iterator[Block]:
 
 
 def _address(host: Host) -> str:
-    by_ssh = f", by ssh {host.reach.destination}" if host.reach else ""
-    return f"{host.address}{_ports(host.ports)}{by_ssh}"
+    way = f", by {way_of(host.reach)}" if host.reach else ""
+    return f"{host.address}{_ports(host.ports)}{way}"
 
 
 def _ports(ports: tuple[int, int] | None) -> str:

@@ -1,0 +1,371 @@
+"""``benchctl fleet``: hosts that stay ready to measure, and who may ask them."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from benchctl.cli.shared import completion
+from benchctl.cli.shared.command import PlainCommand, group
+from benchctl.errors import FleetError, UsageError
+from benchctl.visible import padded, visible, width_of
+
+if TYPE_CHECKING:
+    from benchctl.fleet.admin.directory import FleetDirectory
+    from benchctl.fleet.person_messages import HostReport
+
+fleet = group(
+    "Measure with hosts that stay ready, of several places and owners.\n\n"
+    "A server carries messages, a coordinator plans and stores, and agents measure on the hosts."
+)
+
+_Directory = Annotated[
+    Path,
+    typer.Argument(
+        metavar="DIR",
+        help="The directory of the fleet, which fleet init made.",
+        autocompletion=completion.files,
+    ),
+]
+_InDirectory = Annotated[
+    Path,
+    typer.Option(
+        "--directory",
+        metavar="DIR",
+        envvar="BENCHCTL_FLEET_DIR",
+        show_envvar=False,
+        help="The directory of the fleet; default: BENCHCTL_FLEET_DIR, or this directory.",
+        autocompletion=completion.files,
+    ),
+]
+_Name = Annotated[str, typer.Argument(metavar="NAME", help="A host or a person of the fleet.")]
+
+
+@fleet.command(cls=PlainCommand)
+def init(
+    directory: Annotated[
+        Path,
+        typer.Argument(metavar="DIR", help="A new directory.", autocompletion=completion.files),
+    ],
+    *,
+    address: Annotated[
+        str | None,
+        typer.Option(
+            "--address",
+            metavar="HOST:PORT",
+            help="Where hosts reach the server; default: only this machine, for a trial.",
+        ),
+    ] = None,
+    listen: Annotated[
+        str | None,
+        typer.Option(
+            "--listen",
+            metavar="HOST:PORT",
+            help="Where the server listens; default: the port of --address on all addresses.",
+        ),
+    ] = None,
+    name: Annotated[
+        str | None,
+        typer.Option("--name", metavar="NAME", help="Of the fleet; default: that of DIR."),
+    ] = None,
+) -> None:
+    """Make the directory of a new fleet: keys, certificates, configuration and systemd units.
+
+    Nothing is started. Who administers the fleet uses DIR/admin.fleet.
+    """
+    from benchctl.fleet.admin.directory import FleetDirectory, check_address, check_name
+    from benchctl.fleet.admin.server import find_server, free_port
+    from benchctl.fleet.admin.units import write_units
+    from benchctl.fleet.trust.keys import fingerprint
+
+    program = find_server()
+    if address is None:
+        listen = address = listen or f"127.0.0.1:{free_port()}"
+    check_address(address)
+    listen = check_address(listen or f"0.0.0.0:{address.rpartition(':')[2]}")
+    name = check_name(name or directory.absolute().name.lower())
+    made = FleetDirectory.make(directory, name, address, listen, time.time())
+    units = write_units(made.path, program, sys.executable, listen)
+    print(made.path)
+    print(
+        f"fleet {name} at {address}\n"
+        f"root key {fingerprint(made.server().root)}\n"
+        "try it on this machine:\n"
+        f"  benchctl fleet up {directory}\n"
+        "or run it for good:\n"
+        f"  sudo systemctl enable --now {' '.join(map(str, units))}\n"
+        "then add hosts and people:\n"
+        f"  benchctl fleet add paris --directory {directory}\n"
+        f"  benchctl fleet invite alice --role run --directory {directory}",
+        file=sys.stderr,
+    )
+
+
+@fleet.command(cls=PlainCommand)
+def up(directory: _Directory) -> None:
+    """Run server and coordinator for a trial, until Ctrl-C.
+
+    Whatever of them dies is started again. The server's log is in DIR/nats.log.
+    """
+    from benchctl.fleet.admin.up import up as run
+    from benchctl.fleet.carrier.opening import wait_for
+
+    wait_for(run(_opened(directory), lambda line: print(line, file=sys.stderr, flush=True)))
+
+
+@fleet.command(cls=PlainCommand)
+def add(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A name for it, such as paris.")],
+    *,
+    over_ssh: Annotated[
+        str | None,
+        typer.Option(
+            "--over-ssh",
+            metavar="[USER@]HOST",
+            help="Install benchctl there, let the host join, and start its agent.",
+        ),
+    ] = None,
+    package: Annotated[
+        str,
+        typer.Option(
+            "--package",
+            metavar="PACKAGE",
+            help="With --over-ssh: what pip installs; default: this version of benchctl.",
+        ),
+    ] = "",
+    proxy: Annotated[
+        str,
+        typer.Option(
+            "--proxy",
+            metavar="HOST:PORT",
+            help="With --over-ssh: an HTTP proxy between the host and the server.",
+        ),
+    ] = "",
+    directory: _InDirectory = Path(),
+) -> None:
+    """Add a host: print what to run there, and the token to join with.
+
+    The token works once, within 24 hours. A host that has joined can join again, with a new key.
+    """
+    from benchctl.fleet.admin.ssh import join_over_ssh
+    from benchctl.fleet.trust.membership import TOKEN_LIFE_S
+
+    if over_ssh is None and (package or proxy):
+        raise UsageError("--package and --proxy are for --over-ssh")
+    token = _opened(directory).invite_host(name, time.time() + TOKEN_LIFE_S)
+    if over_ssh is not None:
+        join_over_ssh(token, over_ssh, package, proxy)
+        return
+    print(
+        f"On {name}, with Python 3.11 or newer:\n"
+        '  pip install "benchctl[fleet]"\n'
+        "  benchctl agent join\n"
+        "and paste this line, a secret that works once within 24 hours:",
+        file=sys.stderr,
+    )
+    print(token.text)
+
+
+@fleet.command(cls=PlainCommand)
+def remove(name: _Name, *, directory: _InDirectory = Path()) -> None:
+    """Withdraw a host or a person: their key is worth nothing any more."""
+    opened = _opened(directory)
+    opened.change(lambda members: members.without(name))
+    print(f"{name} is withdrawn")
+    if opened.server_pid() is None:
+        print("no server runs here: it is out when the server starts", file=sys.stderr)
+
+
+@fleet.command(cls=PlainCommand)
+def invite(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A name for the person.")],
+    *,
+    role: Annotated[
+        str,
+        typer.Option(
+            "--role",
+            metavar="view|run|admin",
+            help="What they may: look; submit runs and stop them; or stop those of others, too.",
+        ),
+    ],
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="FILE",
+            help="The person's file, a secret; default: NAME.fleet.",
+            autocompletion=completion.files,
+        ),
+    ] = None,
+    directory: _InDirectory = Path(),
+) -> None:
+    """Let a person use the fleet: write one file for them, which --fleet takes."""
+    if role not in ("view", "run", "admin"):
+        raise UsageError(f'--role "{role}": it is view, run or admin')
+    path = output or Path(f"{name}.fleet")
+    _opened(directory).invite_person(name, role, path)  # type: ignore[arg-type]
+    print(path)
+    print(f"give it to {name} in private: whoever has it is {name}", file=sys.stderr)
+
+
+@fleet.command(cls=PlainCommand)
+def hosts(
+    *,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object per host.")
+    ] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Also show tools and the owners' limits.")
+    ] = False,
+    file: Annotated[
+        Path | None,
+        typer.Option(
+            "--fleet",
+            metavar="FILE",
+            help="A person's file; default: admin.fleet in the directory of the fleet.",
+            autocompletion=completion.files,
+        ),
+    ] = None,
+    directory: _InDirectory = Path(),
+) -> None:
+    """Show the hosts: state, version, clock, when they were heard of, and what is to be done."""
+    import msgspec
+
+    from benchctl.fleet.admin import hosts as shown
+    from benchctl.fleet.admin.directory import ADMIN_FILE
+    from benchctl.fleet.carrier.opening import wait_for
+    from benchctl.fleet.trust.membership import read_membership
+
+    member = read_membership(file or _opened(directory).path / ADMIN_FILE)
+    listed = wait_for(_list_hosts(member))
+    now_s = time.time()
+    notes = shown.host_notes(listed, now_s)
+    if file is None:
+        opened = _opened(directory)
+        listed = shown.with_members(listed, opened.members())
+        notes += opened.notes(now_s)
+    if as_json:
+        for host in listed:
+            print(msgspec.json.encode(shown.host_object(host)).decode())
+        return
+    rows = [shown.HEADS, *shown.host_rows(listed, now_s)]
+    widths = [max(width_of(visible(row[column])) for row in rows) for column in range(len(rows[0]))]
+    for number, row in enumerate(rows):
+        cells = map(padded, map(visible, row), widths)
+        print("  ".join(cells).rstrip())
+        if verbose and number:
+            for line in shown.details(listed[number - 1]):
+                print(f"  {visible(line)}")
+    for note in dict.fromkeys(notes):
+        print(visible(note), file=sys.stderr)
+
+
+async def _list_hosts(member: Any) -> list[HostReport]:
+    from benchctl.fleet.carrier.opening import open_carrier
+    from benchctl.fleet.person import PersonLink
+    from benchctl.fleet.person_messages import HostList, ListHosts
+
+    async with open_carrier(member.server, member.key, member.name) as carrier:
+        try:
+            await carrier.wait_connected(10)
+        except ConnectionError as error:
+            raise FleetError(f"the fleet {member.fleet} cannot be reached: {error}") from None
+        answer = await PersonLink(carrier, member).ask(ListHosts(), HostList, 10)
+    return list(answer.hosts)
+
+
+@fleet.command(cls=PlainCommand)
+def queue(
+    *,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per run.")] = False,
+    file: Annotated[
+        Path | None,
+        typer.Option(
+            "--fleet",
+            metavar="FILE",
+            help="A person's file; default: admin.fleet in the directory of the fleet.",
+            autocompletion=completion.files,
+        ),
+    ] = None,
+    directory: _InDirectory = Path(),
+) -> None:
+    """Show who measures what, and what waits for what."""
+    import msgspec
+
+    from benchctl.fleet.admin.directory import ADMIN_FILE
+    from benchctl.fleet.person import ask_fleet
+    from benchctl.fleet.person_messages import ListQueue, Queue
+
+    told = ask_fleet(file or _opened(directory).path / ADMIN_FILE, ListQueue(), Queue)
+    if as_json:
+        for run in told.runs:
+            print(msgspec.json.encode(run).decode())
+        return
+    if not told.runs:
+        print("nothing is measured", file=sys.stderr)
+        return
+    rows = [
+        ("run", "person", "profile", "hosts", "trials", "since", ""),
+        *(
+            (
+                run.run, run.person, run.profile, str(run.hosts), f"{run.ended}/{run.trials}",
+                time.strftime("%m-%d %H:%M", time.localtime(run.submitted_s)),
+                f"waits: {run.waits_for}" if run.waits_for else "measured",
+            )
+            for run in told.runs
+        ),
+    ]  # fmt: skip
+    widths = [max(width_of(visible(row[column])) for row in rows) for column in range(len(rows[0]))]
+    for row in rows:
+        print("  ".join(map(padded, map(visible, row), widths)).rstrip())
+
+
+@fleet.command(cls=PlainCommand)
+def renew(
+    *,
+    key: Annotated[
+        bool,
+        typer.Option("--key", help="Give the coordinator another key, too; the root key signs it."),
+    ] = False,
+    directory: _InDirectory = Path(),
+) -> None:
+    """Make another certificate of the server, valid for 397 days from now.
+
+    Restart server and coordinator afterwards. With --key, the key before stays valid until the next
+    renewal, so hosts that are away learn the new one when they come back.
+    """
+    opened = _opened(directory)
+    opened.renew_certificate(time.time())
+    print("the server has another certificate")
+    if key:
+        number = opened.renew_coordinator().number
+        print(f"the coordinator has another key: set {number}")
+    print("restart the server and the coordinator", file=sys.stderr)
+
+
+@fleet.command(cls=PlainCommand, hidden=True)
+def streams(directory: _Directory) -> None:
+    """Make the streams of a server that has just started, or bring them up to date."""
+    from benchctl.fleet.admin.server import make_streams
+    from benchctl.fleet.carrier.opening import wait_for
+
+    wait_for(make_streams(_opened(directory), 30))
+
+
+@fleet.command(cls=PlainCommand)
+def coordinator(directory: _Directory) -> None:
+    """Run the coordinator, as its systemd unit does; fleet up starts one, too."""
+    from benchctl.fleet.coordinator.program import main
+
+    sys.exit(main(directory))
+
+
+def _opened(path: Path) -> FleetDirectory:
+    from benchctl.fleet.admin.directory import FleetDirectory
+
+    return FleetDirectory(path)

@@ -1,0 +1,1 @@
+"""Administers a fleet: its directory, its server and who is in it."""

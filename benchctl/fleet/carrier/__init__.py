@@ -1,0 +1,1 @@
+"""Carries messages between the coordinator, hosts and people."""

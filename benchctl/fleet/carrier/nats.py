@@ -1,0 +1,485 @@
+"""The carrier over NATS with JetStream, by nats-py.
+
+One client of nats-py is one connection, which it never makes again: the loop here makes another
+client whenever one has closed, whatever the reason, and renews what was subscribed. A consumer of a
+stream is ordered: its messages have numbers of their own, and at a gap, or after a silence, another
+one is made after the last message that arrived.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import logging
+import secrets
+import ssl
+from collections.abc import Callable
+from contextlib import AsyncExitStack, suppress
+from functools import partial
+from random import uniform
+from typing import Any, Final, Self
+
+import nats.errors
+import nats.js.errors
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+
+from benchctl.fleet.carrier.carrier import (
+    Delivered,
+    LeaseError,
+    OnMessage,
+    StreamFullError,
+    handle,
+)
+from benchctl.fleet.carrier.proxy import Tunnel
+from benchctl.fleet.carrier.streams import (
+    LEASES,
+    STREAMS,
+    inbox,
+    matches,
+    may_answer,
+)
+from benchctl.fleet.trust.keys import SigningKey
+
+CONNECT_S: Final = 3.0
+ANSWER_S: Final = 2.0
+"""So long it waits for the server itself to answer: it does so within milliseconds."""
+MOST_WAITING: Final = 4096
+"""So many messages wait for their handler; then those of core subjects are lost, streams stop."""
+HEARTBEAT_S: Final = 1.0
+"""So often the server says that a stream has nothing new."""
+SILENCE_S: Final = 3 * HEARTBEAT_S
+
+NOT_LET_IN: Final = "the server does not know this key: it was withdrawn, or never joined"
+
+_MOST_PENDING: Final = 1 << 26
+_NO_SUCH_REVISION: Final = 10071, 10164
+_FULL: Final = 10023, 10047, 10077
+"""Error codes of JetStream: out of resources, out of storage, not stored because of a bound."""
+_UNREACHABLE: Final = (OSError, ssl.SSLError, asyncio.TimeoutError, nats.errors.Error)
+
+
+class NatsCarrier:
+    """A client of a server; see `Carrier` for what each method promises.
+
+    Args:
+        address: host and port of the server.
+        ca: the certificate of the fleet's authority, PEM.
+        key: logs in.
+        name: whose inbox gets the answers.
+        proxy: host and port of an HTTP proxy on the way, empty for none.
+    """
+
+    def __init__(self, address: str, ca: str, key: SigningKey, name: str, proxy: str = "") -> None:
+        self._address = address
+        self._tls = ssl.create_default_context(cadata=ca)
+        self._tls.minimum_version = ssl.TLSVersion.TLSv1_3
+        self._key = key
+        self._name = name
+        self._proxy = proxy
+        self._client: Client | None = None
+        self.why = "nothing was heard of it yet"
+        """Why nothing was carried the last time, in a few words."""
+        self._changed = asyncio.Condition()
+        self._subscriptions: list[_Subscription] = []
+        self._attaching = asyncio.Lock()
+        self._exit = AsyncExitStack()
+        self._tunnel: Tunnel | None = None
+        self._certificate_ends_s = 0.0
+        self._loop_task: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Self:
+        _quieten()
+        host = self._address.rpartition(":")[0]
+        if self._proxy:
+            self._tunnel = Tunnel(self._proxy, self._address)
+            await self._exit.enter_async_context(self._tunnel)
+            url = f"tls://127.0.0.1:{self._tunnel.port}"
+        else:
+            url = f"tls://{self._address}"
+        self._loop_task = asyncio.create_task(self._connecting(url, host.strip("[]")))
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for subscription in list(self._subscriptions):
+            await subscription.close()
+        if self._loop_task is not None:
+            self._loop_task.cancel()
+            await asyncio.gather(self._loop_task, return_exceptions=True)
+        await self._exit.aclose()
+
+    @property
+    def is_connected(self) -> bool:
+        return self._client is not None and self._client.is_connected
+
+    @property
+    def certificate_ends_s(self) -> float:
+        return self._certificate_ends_s
+
+    async def wait_connected(self, timeout_s: float) -> None:
+        try:
+            await asyncio.wait_for(self._until_connected(), timeout_s)
+        except TimeoutError:
+            raise ConnectionError(f"{self._address}: {self.why}") from None
+
+    async def send(self, subject: str, data: bytes) -> None:
+        try:
+            await self._demand().publish(subject, data)
+        except nats.errors.Error as error:
+            raise ConnectionError(_why(error)) from error
+
+    async def request(self, subject: str, data: bytes, timeout_s: float) -> bytes:
+        try:
+            return (await self._demand().request(subject, data, timeout=timeout_s)).data
+        except nats.errors.NoRespondersError:
+            raise TimeoutError(f"nobody listens to {subject}") from None
+        except TimeoutError:
+            raise TimeoutError(f"no answer from {subject} in {timeout_s:g} s") from None
+        except nats.errors.Error as error:
+            raise ConnectionError(_why(error)) from error
+
+    async def publish(self, subject: str, data: bytes, number: str) -> None:
+        # The client's buffer is lost with the connection, so only the acknowledgement counts.
+        headers = {"Nats-Msg-Id": number}
+        while True:
+            await self._until_connected()
+            try:
+                await _ask(self._demand(), subject, data, headers)
+                return
+            except nats.js.errors.APIError as error:
+                if error.err_code in _FULL:
+                    raise StreamFullError(error.description or "the stream is full") from error
+                self.why = _why(error)
+                await asyncio.sleep(uniform(0.2, 0.5))
+            except nats.errors.NoRespondersError as error:  # the server has only just begun
+                self.why = _why(error)
+                await asyncio.sleep(uniform(0.2, 0.5))
+            except (ConnectionError, TimeoutError, nats.errors.Error) as error:
+                self.why = _why(error)
+
+    async def listen(self, subject: str, on_message: OnMessage) -> _Core:
+        subscription = _Core(self, subject, on_message)
+        await self._add(subscription)
+        return subscription
+
+    async def follow(self, subject: str, after: int, on_message: OnMessage) -> _Ordered:
+        subscription = _Ordered(self, subject, after, on_message)
+        await self._add(subscription)
+        return subscription
+
+    async def lease(self, key: str, value: bytes, revision: int) -> int:
+        headers = {"Nats-Expected-Last-Subject-Sequence": str(revision)}
+        try:
+            answer = await _ask(self._demand(), f"$KV.{LEASES}.{key}", value, headers)
+        except nats.js.errors.APIError as error:
+            if error.err_code in _NO_SUCH_REVISION:
+                why = "it was lost" if revision else "somebody else has it"
+                raise LeaseError(f"lease {key}: {why}") from None
+            raise ConnectionError(_why(error)) from error
+        except (TimeoutError, nats.errors.Error) as error:
+            raise ConnectionError(_why(error)) from error
+        return int(answer["seq"])
+
+    async def make_stream(self, config: dict[str, Any]) -> None:
+        """Make a stream, or change it to this configuration of JetStream's API.
+
+        Raises ConnectionError, which says why the server does not.
+        """
+        name = config["name"]
+        body = json.dumps(config).encode()
+        try:
+            try:
+                await _ask(self._demand(), f"$JS.API.STREAM.INFO.{name}", b"{}")
+            except nats.js.errors.NotFoundError:
+                await _ask(self._demand(), f"$JS.API.STREAM.CREATE.{name}", body)
+            else:
+                await _ask(self._demand(), f"$JS.API.STREAM.UPDATE.{name}", body)
+        except nats.js.errors.APIError as error:
+            raise ConnectionError(f"stream {name}: {error.description}") from None
+        except (TimeoutError, nats.errors.Error) as error:
+            raise ConnectionError(f"stream {name}: {_why(error)}") from None
+
+    def leave(self, subscription: _Subscription) -> None:
+        """Renew a subscription no more."""
+        if subscription in self._subscriptions:
+            self._subscriptions.remove(subscription)
+
+    async def _add(self, subscription: _Subscription) -> None:
+        subscription.start()
+        async with self._attaching:
+            self._subscriptions.append(subscription)
+            client = self._client
+            if client is not None and client.is_connected:
+                with suppress(*_UNREACHABLE):  # otherwise it is renewed with the connection
+                    await subscription.attach(client)
+                    await _flush(client)
+
+    def _demand(self) -> Client:
+        client = self._client
+        if client is None or not client.is_connected:
+            raise ConnectionError(f"{self._address}: {self.why}")
+        return client
+
+    async def _until_connected(self) -> None:
+        async with self._changed:
+            await self._changed.wait_for(lambda: self.is_connected)
+
+    async def _connecting(self, url: str, hostname: str) -> None:
+        while True:
+            closed = asyncio.Event()
+            client = Client()
+            try:
+                await self._connect(client, url, hostname, closed)
+                async with self._attaching:
+                    for subscription in list(self._subscriptions):
+                        await subscription.attach(client)
+                    await _flush(client)
+                    self._client = client
+                async with self._changed:
+                    self._changed.notify_all()
+                await closed.wait()
+                error = client.last_error
+                self.why = _plain(_why(error)) if error else "it has closed"
+            except _UNREACHABLE as error:
+                self.why = (self._tunnel and self._tunnel.why) or _not_connected(client, error)
+            finally:
+                self._client = None
+                with suppress(*_UNREACHABLE):
+                    await client.close()
+            await asyncio.sleep(uniform(0.3, 1.0))
+
+    async def _connect(
+        self, client: Client, url: str, hostname: str, closed: asyncio.Event
+    ) -> None:
+        async def on_close() -> None:
+            closed.set()
+
+        async def on_error(error: Exception) -> None:
+            if client.is_connected:  # otherwise the loop says why
+                self.why = _why(error)
+
+        # nats-py takes a seed only by packages of its own.
+        client._public_nkey = self._key.nkey
+        await client.connect(
+            url,
+            name=self._name,
+            tls=self._tls,
+            tls_hostname=hostname,
+            tls_handshake_first=True,
+            signature_cb=lambda nonce: base64.b64encode(self._key.sign(nonce.encode())),
+            inbox_prefix=inbox(self._name),
+            connect_timeout=int(CONNECT_S),
+            ping_interval=3,
+            max_outstanding_pings=2,
+            allow_reconnect=False,
+            pending_size=8 << 20,
+            closed_cb=on_close,
+            error_cb=on_error,
+        )
+        shown = client._transport._io_writer.get_extra_info("peercert")  # type: ignore[union-attr]
+        self._certificate_ends_s = float(ssl.cert_time_to_seconds(shown["notAfter"]))
+
+
+class _Subscription:
+    """Hands messages over, one after another, from a queue that outlives a connection."""
+
+    def __init__(self, carrier: NatsCarrier, subject: str, on_message: OnMessage) -> None:
+        self._carrier = carrier
+        self._subject = subject
+        self._on_message = on_message
+        self._waiting: asyncio.Queue[Delivered] = asyncio.Queue(MOST_WAITING)
+        self._task: asyncio.Task[None] | None = None
+        self._drop: Callable[[], Any] | None = None
+
+    def start(self) -> None:
+        """Hand over what comes."""
+        self._task = asyncio.create_task(self._handing())
+
+    async def attach(self, client: Client) -> None:
+        """Subscribe with another connection."""
+        raise NotImplementedError
+
+    async def close(self) -> None:
+        """Deliver no more."""
+        self._carrier.leave(self)
+        if self._task is not None and self._task is not asyncio.current_task():
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+        if self._drop is not None:
+            with suppress(*_UNREACHABLE):
+                await self._drop()
+
+    async def _handing(self) -> None:
+        while True:
+            await handle(self._on_message, await self._waiting.get())
+
+
+class _Core(_Subscription):
+    async def attach(self, client: Client) -> None:
+        self._drop = (await client.subscribe(self._subject, cb=self._take)).unsubscribe
+
+    async def _take(self, message: Msg) -> None:
+        async def reply(data: bytes) -> None:
+            try:
+                await message.respond(data)
+            except nats.errors.Error as error:
+                raise ConnectionError(_why(error)) from error
+
+        may = bool(message.reply) and may_answer(message.subject, message.reply)
+        delivered = Delivered(message.subject, message.data, 0, reply if may else None)
+        with suppress(asyncio.QueueFull):
+            self._waiting.put_nowait(delivered)
+
+
+class _Ordered(_Subscription):
+    def __init__(
+        self, carrier: NatsCarrier, subject: str, after: int, on_message: OnMessage
+    ) -> None:
+        super().__init__(carrier, subject, on_message)
+        self._stream = next(s.name for s in STREAMS if matches(s.subject, subject))
+        self._last = after
+        self._number = 0
+        self._consumer = ""
+        self._heard_s = 0.0
+        self._is_broken = asyncio.Event()
+        self._keeping: asyncio.Task[None] | None = None
+
+    async def attach(self, client: Client) -> None:
+        await self._cease()
+        self._keeping = asyncio.create_task(self._keep(client))
+
+    async def close(self) -> None:
+        await self._cease()
+        await super().close()
+
+    async def _cease(self) -> None:
+        if self._keeping is not None:
+            self._keeping.cancel()
+            await asyncio.gather(self._keeping, return_exceptions=True)
+
+    async def _keep(self, client: Client) -> None:
+        """Make a consumer, and another one when a message is missing or nothing is heard."""
+        loop = asyncio.get_running_loop()
+        while client.is_connected:
+            try:
+                await self._make(client)
+                while loop.time() - self._heard_s < SILENCE_S or self._waiting.full():
+                    with suppress(TimeoutError):
+                        await asyncio.wait_for(self._is_broken.wait(), HEARTBEAT_S)
+                        break
+            except _UNREACHABLE as error:  # no such stream yet, or cut off
+                self._carrier.why = _why(error)
+                await asyncio.sleep(uniform(0.2, 0.5))
+
+    async def _make(self, client: Client) -> None:
+        if self._drop is not None:
+            with suppress(*_UNREACHABLE):
+                await self._drop()
+        state = (await _ask(client, f"$JS.API.STREAM.INFO.{self._stream}", b"{}"))["state"]
+        if state["last_seq"] < self._last:  # this is another stream
+            self._last = 0
+        consumer, to = secrets.token_hex(8), client.new_inbox()
+        self._consumer = consumer
+        self._number = 0
+        self._is_broken.clear()
+        self._drop = (
+            await client.subscribe(
+                to,
+                cb=partial(self._take, client, consumer),
+                pending_bytes_limit=_MOST_PENDING,
+            )
+        ).unsubscribe
+        config = {
+            "name": consumer,
+            "deliver_subject": to,
+            "deliver_policy": "by_start_sequence",
+            "opt_start_seq": self._last + 1,
+            "filter_subject": self._subject,
+            "ack_policy": "none",
+            "max_deliver": 1,
+            "mem_storage": True,
+            "num_replicas": 1,
+            "flow_control": True,
+            "idle_heartbeat": int(HEARTBEAT_S * 1e9),
+            "inactive_threshold": int(SILENCE_S * 1e9),
+        }
+        body = {"stream_name": self._stream, "config": config, "action": "create"}
+        create = f"$JS.API.CONSUMER.CREATE.{self._stream}.{consumer}.{self._subject}"
+        await _ask(client, create, json.dumps(body).encode())
+        self._heard_s = asyncio.get_running_loop().time()
+
+    async def _take(self, client: Client, consumer: str, message: Msg) -> None:
+        if consumer != self._consumer:
+            return
+        self._heard_s = asyncio.get_running_loop().time()
+        headers = message.headers or {}
+        if headers.get("Status") == "100":  # a heartbeat, or the server asks whether it may go on
+            if answer_to := headers.get("Nats-Consumer-Stalled") or message.reply:
+                await client.publish(answer_to)
+            if int(headers.get("Nats-Last-Consumer", self._number)) != self._number:
+                self._is_broken.set()
+            return
+        sequence = message.metadata.sequence
+        if sequence.consumer != self._number + 1:
+            self._is_broken.set()
+            return
+        await self._waiting.put(Delivered(message.subject, message.data, sequence.stream))
+        if consumer == self._consumer:
+            self._number += 1
+            self._last = sequence.stream
+
+
+async def _ask(
+    client: Client, subject: str, data: bytes, headers: dict[str, str] | None = None
+) -> dict[str, Any]:
+    """Ask the server itself. Raises `nats.js.errors.APIError` if it refuses."""
+    message = await client.request(subject, data, timeout=ANSWER_S, headers=headers)
+    answer: dict[str, Any] = json.loads(message.data)
+    if error := answer.get("error"):
+        raise nats.js.errors.APIError.from_error(error)
+    return answer
+
+
+def _why(error: Exception) -> str:
+    """Return one line for an error of nats-py or of the system."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"its certificate is refused: {error.verify_message}"
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    return str(error).removeprefix("nats: ") or type(error).__name__
+
+
+async def _flush(client: Client) -> None:
+    """Wait until the server has what was subscribed.
+
+    A PING of nats-py goes before what waits in its buffer, which is written during the first one.
+    """
+    for _ in range(2):
+        await client.flush(timeout=int(CONNECT_S))
+
+
+def _not_connected(client: Client, error: Exception) -> str:
+    """Return why a connection was not made.
+
+    A server that has introduced itself and closes at once refuses the key. It says so, but what it
+    says is often lost with the connection.
+    """
+    if client._server_info and not isinstance(error, TimeoutError):
+        return NOT_LET_IN
+    return _plain(_why(error))
+
+
+def _plain(why: str) -> str:
+    return NOT_LET_IN if "authorization violation" in why.lower() else why
+
+
+def _quieten() -> None:
+    """Drop what asyncio logs of each connection with TLS that ends, which means nothing."""
+    logger = logging.getLogger("asyncio")
+    if _is_meant not in logger.filters:
+        logger.addFilter(_is_meant)
+
+
+def _is_meant(record: logging.LogRecord) -> bool:
+    return "eof_received() has no effect" not in record.getMessage()

@@ -1,0 +1,91 @@
+"""Stores what a host measured for an attempt that nobody waits for any more.
+
+Its samples stay with that attempt, which a note marks as late; the attempt's result stays as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+from benchctl.errors import GoneError, StoreError
+from benchctl.fleet.host_messages import Events, OfEnd
+from benchctl.metrics import Sample
+from benchctl.run.record import RecordedFlow
+from benchctl.store.log.logged import EndKey, LoggedRecorder
+from benchctl.store.read import Reader
+
+
+class LateEvents:
+    """Takes the messages of ends that are not heard by a run.
+
+    ``recorder`` is that of a run that is measured; for others one is opened by ``open_recorder``.
+    """
+
+    def __init__(
+        self,
+        store: Path,
+        recorder: Callable[[str], LoggedRecorder | None],
+        open_recorder: Callable[[str, int], LoggedRecorder],
+        wall: Callable[[], float],
+    ) -> None:
+        self._store, self._wall = store, wall
+        self._recorder, self._open_recorder = recorder, open_recorder
+        self._told: set[int] = set()
+
+    def take(self, end: EndKey, message: OfEnd) -> bool:
+        """Store the samples of a message; False if the store has no such attempt."""
+        ref = message.ref
+        try:
+            with closing(Reader(self._store)) as reader:
+                run_id = reader.names().get(ref.run)
+                if run_id is None or (flow := _flow(reader, run_id, message)) is None:
+                    return False
+        except GoneError:
+            return False
+        if (recorder := self._recorder(ref.run)) is not None:
+            self._write(recorder, flow, end, message)
+            return True
+        with closing(self._open_recorder(ref.run, run_id)) as recorder:
+            self._write(recorder, flow, end, message)
+        return True
+
+    def _write(
+        self, recorder: LoggedRecorder, flow: RecordedFlow, end: EndKey, message: OfEnd
+    ) -> None:
+        ref = message.ref
+        samples = 0
+        for heard in message.events if isinstance(message, Events) else ():
+            try:
+                event = heard.event
+            except (TypeError, ValueError):
+                continue
+            if isinstance(event, Sample):
+                samples += 1
+                begun = flow.started_time or heard.arrived_s
+                recorder.add_sample(
+                    flow.id, ref.role, event.stream, event.direction, event.start_s, event.end_s,
+                    heard.arrived_s - begun, event.omitted, event.metrics,
+                )  # fmt: skip
+        if samples and flow.id not in self._told:
+            self._told.add(flow.id)
+            text = f"trial {ref.trial + 1}, {ref.flow}: samples of attempt {ref.attempt} came late"
+            recorder.add_note(
+                f"{text}, and are not in its figures", "info", self._wall(), None, flow.id
+            )
+        recorder.received(end, message.number)
+        recorder.flush()
+
+
+def _flow(reader: Reader, run_id: int, message: OfEnd) -> RecordedFlow | None:
+    ref = message.ref
+    try:
+        trial = next(reader.trials(run_id, ref.trial), None)
+        if trial is None or trial.position != ref.trial:
+            return None
+        flows = reader.flows(trial.id, all_attempts=True)
+    except StoreError:
+        return None
+    found = (flow for flow in flows if (flow.attempt, flow.name) == (ref.attempt, ref.flow))
+    return next(found, None)

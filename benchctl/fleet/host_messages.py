@@ -1,0 +1,263 @@
+"""What a coordinator and a host say to each other, over `bench.run`, `bench.hb` and the streams.
+
+The coordinator's messages name ends of flows as data (`EndSpec`): backend, role and parameters.
+There is no field for a command, a module or code. Times are by the host's own clock.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+
+from benchctl.analysis.flow_result import check
+from benchctl.api import Effective, Event, Failure, Ready, Started, Warn
+from benchctl.engine.trial.ends import EndSpec
+from benchctl.fleet.messages import (
+    AskHost,
+    Done,
+    EndRef,
+    FleetMessage,
+    LineText,
+    ReasonText,
+    Refused,
+    Serial,
+    ShortText,
+    UnixTime,
+)
+from benchctl.metrics import Sample, Summary, TracedRoute
+
+# More than a host takes part in at once.
+_MOST_ENDS = 1024
+_MOST_EVENTS = 20_000
+_Words = Annotated[tuple[LineText, ...], Meta(max_length=4096)]
+_Seconds = Annotated[float, Meta(ge=0, le=2.0**33)]
+_Number = Annotated[float, Meta(ge=-1e15, le=1e15)]
+
+
+# --- of the coordinator -----------------------------------------------------------------------
+
+
+class PreparedEnd(Struct, frozen=True, forbid_unknown_fields=True):
+    """One end that a host is to bring to where it waits."""
+
+    ref: EndRef
+    spec: EndSpec
+
+
+class Prepare(FleetMessage, frozen=True, tag="prepare"):
+    """Start servers until they are ready, and clients up to their gates; answered by `Prepared`."""
+
+    ends: Annotated[list[PreparedEnd], Meta(min_length=1, max_length=_MOST_ENDS)]
+
+
+class JudgeEnds(FleetMessage, frozen=True, tag="judge"):
+    """Say what would be refused of these; answered by why, a text for each, empty if nothing is."""
+
+    ends: Annotated[list[PreparedEnd], Meta(min_length=1, max_length=_MOST_ENDS)]
+
+
+class GoingEnd(Struct, frozen=True, forbid_unknown_fields=True):
+    """When a client begins; at once if ``at_s`` is 0, but not after ``latest_s``."""
+
+    ref: EndRef
+    at_s: UnixTime
+    latest_s: UnixTime
+
+
+class Go(FleetMessage, frozen=True, tag="go"):
+    """Let clients begin; refused whole if one of them is late."""
+
+    ends: Annotated[list[GoingEnd], Meta(min_length=1, max_length=_MOST_ENDS)]
+
+
+class StopEnds(FleetMessage, frozen=True, tag="stop"):
+    """Let ends end in order and report; their `EndOver` follows in the stream."""
+
+    ends: Annotated[list[EndRef], Meta(max_length=_MOST_ENDS)]
+
+
+class AbortEnds(FleetMessage, frozen=True, tag="abort"):
+    """Kill ends."""
+
+    ends: Annotated[list[EndRef], Meta(max_length=_MOST_ENDS)]
+
+
+class Lock(FleetMessage, frozen=True, tag="lock"):
+    """Hold the host for a run; answered by who has it, empty if it is held now."""
+
+    run: ShortText
+    who: LineText
+
+
+class Unlock(FleetMessage, frozen=True, tag="unlock"):
+    """Leave the host to other runs."""
+
+    run: ShortText
+
+
+class Ping(FleetMessage, frozen=True, tag="ping"):
+    """Answered by `Pong`."""
+
+
+class CommittedEnd(Struct, frozen=True, forbid_unknown_fields=True):
+    """All messages of an end up to a number are in the coordinator's store."""
+
+    ref: EndRef
+    number: Serial
+
+
+class Committed(FleetMessage, frozen=True, tag="committed"):
+    """The spool need not keep these any longer."""
+
+    ends: Annotated[list[CommittedEnd], Meta(max_length=_MOST_ENDS)]
+
+
+ToHost = (
+    Prepare | JudgeEnds | Go | StopEnds | AbortEnds | Lock | Unlock | Ping | Committed | AskHost
+)
+
+
+# --- answers of a host ------------------------------------------------------------------------
+
+
+class PreparedAt(Struct, frozen=True, forbid_unknown_fields=True):
+    """An end that waits: its program, the tool's version, the words of its command.
+
+    Without ``is_up`` it does not wait; a `Failure` among its events says why.
+    """
+
+    ref: EndRef
+    is_up: bool
+    is_ready: bool = False
+    stays: bool = False
+    name: LineText = ""
+    version: ShortText = ""
+    shown: _Words = ()
+    port: Annotated[int, Meta(ge=1, le=65535)] | None = None
+    parameters: dict[str, Any] = {}
+    """Those in effect, in SI units."""
+
+
+class Prepared(FleetMessage, frozen=True, tag="prepared"):
+    """The answer to `Prepare`."""
+
+    ends: Annotated[list[PreparedAt], Meta(max_length=_MOST_ENDS)]
+
+
+class Pong(FleetMessage, frozen=True, tag="pong"):
+    """The host's clock."""
+
+    time_s: UnixTime
+
+
+OfHost = Prepared | Pong | Done | Refused
+
+
+# --- of a host, unasked -----------------------------------------------------------------------
+
+
+class Plugin(Struct, frozen=True, forbid_unknown_fields=True):
+    """A backend that a host has: the version of its package, the hash of its parameters."""
+
+    name: ShortText
+    version: ShortText
+    schema: ShortText
+    why_not: LineText = ""
+    """Why it cannot be used there."""
+
+
+class SpoolState(Struct, frozen=True, forbid_unknown_fields=True):
+    """What waits to be committed: bytes on the disk, of how many at most; messages; dropped."""
+
+    used_bytes: Serial
+    most_bytes: Serial
+    messages: Serial
+    dropped: Serial
+    free_bytes: Serial
+    """Of its disk."""
+
+
+class Heartbeat(FleetMessage, frozen=True, tag="heartbeat"):
+    """What is told of a host each second.
+
+    ``nonce`` is made at the agent's start: messages to it must carry it. ``limits`` are the owner's
+    in words, ``clock`` what the kernel says of its clock. ``running`` are its ends that have not
+    ended, ``recent`` those that ended since its start.
+    """
+
+    nonce: ShortText
+    time_s: UnixTime
+    version: ShortText
+    plugins: Annotated[list[Plugin], Meta(max_length=256)]
+    limits: Annotated[list[LineText], Meta(max_length=256)]
+    spool: SpoolState
+    clock: dict[ShortText, bool | _Number]
+    certificate_ends_s: UnixTime = 0.0
+    running: Annotated[tuple[EndRef, ...], Meta(max_length=_MOST_ENDS)] = ()
+    recent: Annotated[tuple[EndRef, ...], Meta(max_length=_MOST_ENDS)] = ()
+
+
+# --- events of an end, in the streams ---------------------------------------------------------
+
+_Kind = Literal[
+    "ready", "started", "sample", "summary", "traced_route", "effective", "warn", "failure"
+]
+_KINDS: dict[str, Any] = {
+    "ready": Ready,
+    "started": Started,
+    "sample": Sample,
+    "summary": Summary,
+    "traced_route": TracedRoute,
+    "effective": Effective,
+    "warn": Warn,
+    "failure": Failure,
+}
+_KIND_OF: dict[type, _Kind] = {type_: kind for kind, type_ in _KINDS.items()}  # type: ignore[misc]
+
+
+class HeardEvent(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """An event of an end, and when it arrived by the host's clock."""
+
+    arrived_s: UnixTime
+    kind: _Kind
+    fields: dict[str, Any]
+
+    @classmethod
+    def of(cls, event: Event, arrived_s: float) -> HeardEvent:
+        """Return an event as it is sent."""
+        return cls(arrived_s, _KIND_OF[type(event)], msgspec.to_builtins(event))
+
+    @property
+    def event(self) -> Event:
+        """The event. Raises ValueError or TypeError if it is none that a backend may yield."""
+        return check(msgspec.convert(self.fields, _KINDS[self.kind]))
+
+
+class Events(FleetMessage, frozen=True, tag="events"):
+    """Events of an end, in order; the messages of an end have the numbers 1, 2, 3 ..."""
+
+    ref: EndRef
+    number: Serial
+    events: Annotated[list[HeardEvent], Meta(max_length=_MOST_EVENTS)]
+
+
+class EndOver(FleetMessage, frozen=True, tag="over"):
+    """The last message of an end.
+
+    ``code`` is its exit code, negative for a signal, None for one that was killed at its gate or
+    was lost with its agent: then ``lost`` says why. ``dropped`` are the samples that its full spool
+    did not take.
+    """
+
+    ref: EndRef
+    number: Serial
+    ended_s: UnixTime
+    code: Annotated[int, Meta(ge=-64, le=255)] | None
+    stderr: Annotated[str, Meta(max_length=16384)] = ""
+    lost: ReasonText = ""
+    dropped: Serial = 0
+
+
+OfEnd = Events | EndOver

@@ -1,0 +1,265 @@
+"""What a coordinator knows of one host of its fleet, and how it speaks to it.
+
+All runs share this; each has a link of its own to the host (`benchctl.fleet.link`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, Generic, Protocol, TypeVar
+
+from benchctl.errors import HostError
+from benchctl.fleet.arrivals import Arrivals
+from benchctl.fleet.carrier.carrier import Carrier
+from benchctl.fleet.host_messages import (
+    Committed,
+    CommittedEnd,
+    EndOver,
+    Go,
+    GoingEnd,
+    Heartbeat,
+    OfEnd,
+    OfHost,
+    Ping,
+    Pong,
+    Prepare,
+    Prepared,
+    PreparedAt,
+    PreparedEnd,
+    ToHost,
+)
+from benchctl.fleet.messages import COORDINATOR, EndRef, Refused, answered
+from benchctl.fleet.trust.signing import Keys, Signer, UntrustedError, Verifier
+from benchctl.hosts.clocks import HostClock
+from benchctl.visible import visible
+
+AWAY_S = 4.0
+"""A host that was not heard of for so long is away."""
+PING_S = 1.0
+ANSWER_S = 10.0
+# A server has 10 s to become ready, and its program is looked for before.
+PREPARED_S = 30.0
+# As of a host that SSH reaches: more trips make the least one no shorter.
+FIRST_TRIPS = 20
+LEAD_ROUND_TRIPS = 4
+LEAST_LEAD_S = 0.02
+"""Of a go, before its start: the event loops of both ends are a little late, too."""
+_TRIPS_KEPT = 60
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+class CoordinatorIdentity(Protocol):
+    """Who speaks to hosts, and whom it believes."""
+
+    fleet: str
+    signer: Signer
+    keys: Keys
+
+    @property
+    def epoch(self) -> int:
+        """The revision of its lease."""
+
+
+class EndReceiver(Protocol):
+    """Who hears the messages of an end, in order."""
+
+    def hear(self, message: OfEnd) -> None:
+        """Take the next message."""
+
+
+class _Batch(Generic[T, R]):
+    """Sends what comes within one turn of the event loop as one message."""
+
+    def __init__(self, send: Callable[[list[T]], Any]) -> None:
+        self._send = send
+        self._waiting: list[T] = []
+        self._sending: asyncio.Future[R] | None = None
+
+    async def add(self, one: T) -> R:
+        self._waiting.append(one)
+        if self._sending is None:
+            self._sending = asyncio.ensure_future(self._flush())
+        return await asyncio.shield(self._sending)
+
+    async def _flush(self) -> R:
+        await asyncio.sleep(0)
+        waiting, self._waiting, self._sending = self._waiting, [], None
+        result: R = await self._send(waiting)
+        return result
+
+
+class HostState:
+    """One host of the fleet."""
+
+    def __init__(self, name: str, carrier: Carrier, identity: CoordinatorIdentity) -> None:
+        self.name = name
+        self._carrier, self._identity = carrier, identity
+        self.clock = HostClock()
+        self.last: Heartbeat | None = None
+        """What it last said of itself."""
+        self.heard_s = -float("inf")
+        """When that was, by our monotonic clock."""
+        self._rtts: deque[float] = deque(maxlen=_TRIPS_KEPT)
+        self.is_timed = asyncio.Event()
+        self.is_back = asyncio.Event()
+        """Set while it is heard of."""
+        self._trips = 0
+        self.prepares: _Batch[PreparedEnd, dict[EndRef, PreparedAt]] = _Batch(self._prepare)
+        self.goes: _Batch[GoingEnd, None] = _Batch(self._go)
+        self.ends: dict[EndRef, tuple[Arrivals, EndReceiver]] = {}
+        """The ends that are heard here."""
+        self._committing: dict[EndRef, int] = {}
+
+    # --- whether it is there ----------------------------------------------------------------
+
+    def hear(self, beat: Heartbeat, now_s: float) -> None:
+        """Take a heartbeat, at a time of our monotonic clock."""
+        if self.last is not None and beat.nonce != self.last.nonce:  # another process
+            self.forget_clock()
+        self.last, self.heard_s = beat, now_s
+        self.is_back.set()
+
+    @property
+    def silent_s(self) -> float:
+        """How long it was not heard of."""
+        return time.monotonic() - self.heard_s
+
+    @property
+    def away(self) -> str:
+        """Why nothing new starts there now; empty if it is there."""
+        if self.last is None:
+            return f"host {self.name} was not heard of yet"
+        if self.silent_s > AWAY_S:
+            return f"host {self.name} was not heard of for {self.silent_s:.0f} s"
+        return ""
+
+    # --- messages ---------------------------------------------------------------------------
+
+    async def request(self, message: ToHost, timeout_s: float = ANSWER_S) -> OfHost:
+        """Send a message and return its answer. Raises HostError."""
+        if self.last is None:
+            raise HostError(self.away, HINT)
+        identity = self._identity
+        now_s = time.time()
+        data = identity.signer.seal(
+            message, self.name, epoch=identity.epoch, nonce=self.last.nonce, now_s=now_s,
+            life_s=max(timeout_s, ANSWER_S),
+        )  # fmt: skip
+        try:
+            answer = await self._carrier.request(f"bench.run.{self.name}", data, timeout_s)
+            return self._opened(answer, data)
+        except TimeoutError:
+            raise HostError(
+                f"host {self.name} did not answer within {timeout_s:.0f} s", HINT
+            ) from None
+        except ConnectionError as error:
+            raise HostError(f"host {self.name}: {error}") from None
+
+    def _opened(self, answer: bytes, asked: bytes) -> OfHost:
+        identity = self._identity
+        verifier = Verifier(
+            identity.fleet, COORDINATOR, identity.keys, "host", nonce=answered(asked), repeats=True
+        )  # fmt: skip
+        try:
+            signed = verifier.open(answer, None, OfHost)
+        except UntrustedError as error:
+            raise HostError(f"host {self.name}: {visible(error.why)}") from None
+        if signed.head.sender != self.name:
+            raise HostError(f"host {self.name}: {signed.head.sender} answered")
+        message: OfHost = signed.message
+        return message
+
+    async def ask(self, message: ToHost, timeout_s: float = ANSWER_S) -> OfHost:
+        """Send a message and return its answer. Raises HostError for a refusal, too."""
+        answer = await self.request(message, timeout_s)
+        if isinstance(answer, Refused):
+            why = visible(answer.why)
+            about = "" if why.startswith(f"host {self.name}") else f"host {self.name}: "
+            raise HostError(f"{about}{why}", visible(answer.hint))
+        return answer
+
+    async def _prepare(self, ends: list[PreparedEnd]) -> dict[EndRef, PreparedAt]:
+        answer = await self.ask(Prepare(ends), PREPARED_S)
+        if not isinstance(answer, Prepared):
+            raise HostError(f"host {self.name} did not answer what it was asked")
+        return {one.ref: one for one in answer.ends}
+
+    async def _go(self, ends: list[GoingEnd]) -> None:
+        await self.ask(Go(ends))
+
+    # --- its clock --------------------------------------------------------------------------
+
+    async def ping(self) -> None:
+        """Take one round trip. Raises HostError."""
+        left_s = time.time()
+        answer = await self.ask(Ping(), AWAY_S)
+        back_s = time.time()
+        if isinstance(answer, Pong):
+            self.clock.add(left_s, answer.time_s, back_s)
+            self._rtts.append(back_s - left_s)
+            self._trips += 1
+            if len(self.clock) >= FIRST_TRIPS or self._trips >= 2 * FIRST_TRIPS:
+                self.is_timed.set()
+
+    async def watch(self) -> None:
+        """Ping it each second while it is there, and at first one ping after the other."""
+        while True:
+            try:
+                if self.away:
+                    self.is_back.clear()
+                    await self.is_back.wait()
+                await self.ping()
+            except HostError:
+                await asyncio.sleep(PING_S)
+            if self.is_timed.is_set():
+                await asyncio.sleep(PING_S)
+
+    def forget_clock(self) -> None:
+        """Time its clock anew."""
+        self.clock.forget()
+        self._trips = 0
+        self.is_timed.clear()
+
+    @property
+    def lead_s(self) -> float:
+        """How long before its start a client there must be told."""
+        return LEAST_LEAD_S + LEAD_ROUND_TRIPS * max(self._rtts, default=0.0)
+
+    # --- events -----------------------------------------------------------------------------
+
+    def take(self, message: OfEnd) -> bool:
+        """Take a message of an end that is heard here; returns whether it is."""
+        ref = message.ref
+        found = self.ends.get(ref)
+        if found is None:
+            return False
+        arrivals, receiver = found
+        for one in arrivals.take(message):
+            receiver.hear(one)
+            if isinstance(one, EndOver):
+                self.ends.pop(ref, None)
+        return True
+
+    def commit(self, ref: EndRef, number: int) -> None:
+        """Tell it soon that all messages of an end up to a number are in the store."""
+        if not self._committing:
+            asyncio.get_running_loop().call_later(PING_S / 2, self._tell_committed)
+        self._committing[ref] = max(number, self._committing.get(ref, 0))
+
+    def _tell_committed(self) -> None:
+        ends, self._committing = self._committing, {}
+        told = [CommittedEnd(ref, number) for ref, number in ends.items()]
+        self._telling = asyncio.ensure_future(self._tell(Committed(told[:1024])))
+
+    async def _tell(self, message: ToHost) -> None:
+        with suppress(HostError):  # it sends them again, and is told again
+            await self.ask(message)
+
+
+HINT = "benchctl fleet hosts shows which hosts are there"

@@ -1,0 +1,169 @@
+"""The ends that run on a host of a fleet: by its own backends, and what they say, as messages."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+from pydantic import ValidationError
+
+from benchctl.api import Event, Failure, FailureKind, Flow, Role, Tool
+from benchctl.backends import AnyBackend, Registry
+from benchctl.engine.checks.tools import Toolbox
+from benchctl.engine.trial.ends import CommandEnd, EndSpec
+from benchctl.errors import MissingError
+from benchctl.fleet.host_messages import EndOver, Events, HeardEvent, PreparedAt, PreparedEnd
+from benchctl.fleet.messages import EndRef
+from benchctl.fleet.spool import Spool, Spooled, SpooledMessage
+from benchctl.hosts.clocks import OURS
+from benchctl.hosts.local.spawn import LocalSpawner
+from benchctl.metrics import Sample
+from benchctl.run.planned import LOCAL
+
+FLUSH_S = 1.0
+"""How long samples wait for more of them: a message each second."""
+# Samples of a thousand streams in a tenth of a second; a message stays far below its bound.
+_MOST_WAITING = 2000
+
+
+class Outbox:
+    """The messages of one end, numbered and in the spool before anything else happens."""
+
+    def __init__(
+        self, ref: EndRef, spool: Spool, publish: Callable[[SpooledMessage], None]
+    ) -> None:
+        self._ref, self._spool, self._publish = ref, spool, publish
+        self._waiting: list[HeardEvent] = []
+        self._number = 0
+        self._dropped = 0
+
+    def mark(self) -> None:
+        """Note on the disk that the end was begun."""
+        self._spool.add(Spooled.MARK, self._ref, 0, b"")
+
+    def take(self, event: Event, arrived_s: float) -> None:
+        """Take the next event."""
+        if not isinstance(event, Sample):
+            self.flush()
+        self._waiting.append(HeardEvent.of(event, arrived_s))
+        if not isinstance(event, Sample):
+            self._write(Spooled.RESULT)
+        elif len(self._waiting) >= _MOST_WAITING:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write the samples that wait."""
+        if self._waiting:
+            self._write(Spooled.SAMPLES)
+
+    def _write(self, kind: Spooled) -> None:
+        events, self._waiting = self._waiting, []
+        message = Events(self._ref, self._number + 1, events)
+        if not self._add(kind, message):
+            self._dropped += len(events)
+
+    def over(self, code: int | None, stderr: str, lost: str = "") -> bool:
+        """Write the last message; returns whether there was room for it."""
+        self.flush()
+        return self._add(
+            Spooled.RESULT,
+            EndOver(self._ref, self._number + 1, time.time(), code, stderr, lost, self._dropped),
+        )
+
+    def _add(self, kind: Spooled, message: Events | EndOver) -> bool:
+        kept = self._spool.add(kind, self._ref, message.number, msgspec.msgpack.encode(message))
+        if kept is None:
+            return False
+        self._number = message.number
+        self._publish(kept)
+        return True
+
+    def after(self, number: int) -> None:
+        """Go on after a number, as after a start of the agent."""
+        self._number = number
+
+
+class HostEnd:
+    """One end that runs here; see `benchctl.engine.trial.ends`."""
+
+    def __init__(self, prepared: PreparedEnd, spawner: LocalSpawner, outbox: Outbox) -> None:
+        self.ref, self.spec = prepared.ref, prepared.spec
+        self._spawner, self._outbox = spawner, outbox
+        self._shown: Sequence[str] = ()
+        self._end: CommandEnd | None = None
+        self._stopping = asyncio.Event()
+
+    def show(self, role: Role, argv: Sequence[str]) -> None:
+        """Take the words of its command, see `EndListener`."""
+        self._shown = argv
+
+    def take(self, role: Role, event: Event, arrived: float | None) -> None:
+        """Take its next event, see `EndListener`."""
+        self._outbox.take(event, arrived or time.time())
+
+    async def prepare(self, registry: Registry, toolbox: Toolbox) -> PreparedAt:
+        """Bring it to where it waits, and return how it is there."""
+        self._outbox.mark()
+        role = Role(self.spec.role)
+        tool = Tool("")
+        try:
+            backend = registry.load(self.spec.backend)
+            tool = await toolbox.find(backend, role, LOCAL)
+            flow = flow_of(self.spec, backend, tool)
+        except (MissingError, ValueError) as error:
+            why = error.message if isinstance(error, MissingError) else str(error)
+            self.take(role, Failure(FailureKind.PARAMETER, why), None)
+            return PreparedAt(self.ref, is_up=False)
+        self._end = end = CommandEnd(
+            role, LOCAL, backend, lambda: flow, self._spawner, OURS, time.time, self
+        )
+        await end.prepare()
+        is_up = end.runs and (role is Role.CLIENT or end.is_ready)
+        parameters = {
+            name: value
+            for name, value in flow.params.model_dump(mode="json").items()
+            if value is not None
+        }
+        return PreparedAt(
+            self.ref, is_up, end.is_ready, end.stays, end.name, tool.version[:64],
+            tuple(word[:1024] for word in self._shown), self.spec.port, parameters,
+        )  # fmt: skip
+
+    async def go(self, at_s: float) -> None:
+        """Let a client begin at a time of this host."""
+        assert self._end is not None, "only an end that waits is let go"
+        await self._end.go(at_s or None)
+
+    async def run_to_end(self) -> None:
+        """Wait until it has ended by itself or was stopped, and write its last message."""
+        end = self._end
+        if end is not None and end.runs:
+            if await end.ended(None, unless=self._stopping):
+                await end.take_end()
+            else:
+                await end.stop()
+        code, stderr = (None, "") if end is None else (end.exit_code, end.stderr)
+        while not self._outbox.over(code, stderr):
+            await asyncio.sleep(FLUSH_S)  # until the spool has room
+
+    def stop(self, *, kill: bool) -> None:
+        """Let it end in order, or kill it."""
+        if kill and self._end is not None:
+            self._end.kill()
+        self._stopping.set()
+
+    def flush(self) -> None:
+        """Write the samples that wait."""
+        self._outbox.flush()
+
+
+def flow_of(spec: EndSpec, backend: AnyBackend, tool: Tool) -> Flow[Any]:
+    """Return the flow of an end as its backend sees it. Raises ValueError."""
+    try:
+        return spec.flow(backend, tool)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        raise ValueError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None

@@ -1,0 +1,231 @@
+"""The pure parts of a coordinator: who holds the lease, which hosts are there, which runs begin."""
+
+import asyncio
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchctl.errors import FleetError
+from benchctl.fleet.admin.members import Person
+from benchctl.fleet.carrier.memory import Broker
+from benchctl.fleet.coordinator.lease import CoordinatorLease, LostLeaseError
+from benchctl.fleet.coordinator.presence import AWAY_S, Presence
+from benchctl.fleet.coordinator.queue import (
+    AskedRun,
+    may_stop,
+    refusal,
+    waits_for,
+)
+from benchctl.fleet.host_messages import Heartbeat, SpoolState
+
+EPOCH = 1_750_000_000.0
+
+
+class Clock:
+    """Seconds that pass when told to."""
+
+    def __init__(self):
+        self.now = 100.0
+
+    def __call__(self):
+        return self.now
+
+    async def sleep(self, seconds):
+        self.now += seconds
+        await asyncio.sleep(0)
+
+
+def beat(time_s, nonce="n"):
+    return Heartbeat(nonce, time_s, "1", [], [], SpoolState(0, 1, 0, 0, 1), {})
+
+
+# --- the lease ----------------------------------------------------------------------------------
+
+
+def test_a_second_coordinator_ends_with_one_line_or_takes_over_when_the_first_has_ended():
+    async def main():
+        clock, said = Clock(), []
+        broker = Broker(now_s=clock)
+        first = CoordinatorLease(broker.carrier(), clock, clock.sleep)
+        await first.take(wait=False, say=said.append)
+        second = CoordinatorLease(broker.carrier(), clock, clock.sleep)
+        with pytest.raises(FleetError, match="another coordinator of this fleet runs"):
+            await second.take(wait=False, say=said.append)
+        epoch = first.epoch
+        await second.take(wait=True, say=said.append)  # nobody renews the first one
+        assert second.epoch > epoch
+        assert said == ["another coordinator of this fleet runs; this one takes over when it ends"]
+        assert not first.is_sure
+        with pytest.raises(LostLeaseError, match="taken over"):
+            await first.keep()
+
+    asyncio.run(main())
+
+
+def test_a_coordinator_that_was_stopped_goes_on_if_nobody_took_over():
+    async def main():
+        clock = Clock()
+        broker = Broker(now_s=clock)
+        lease = CoordinatorLease(broker.carrier(), clock, clock.sleep)
+        await lease.take(wait=False, say=print)
+        epoch = lease.epoch
+        clock.now += 15
+        assert not lease.is_sure
+        keeping = asyncio.ensure_future(lease.keep())
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert lease.is_sure
+        assert lease.epoch > epoch
+        keeping.cancel()
+
+    asyncio.run(main())
+
+
+def test_a_cut_server_costs_no_lease_that_nobody_took():
+    async def main():
+        clock, said = Clock(), []
+        broker = Broker(now_s=clock)
+        lease = CoordinatorLease(broker.carrier(), clock, clock.sleep)
+        await broker.stand_still()
+        taking = asyncio.ensure_future(lease.take(wait=False, say=said.append))
+        for _ in range(9):
+            await asyncio.sleep(0)
+        assert said == ["the server cannot be reached; trying again"]
+        await broker.go_on()
+        await taking
+        assert lease.is_sure
+
+    asyncio.run(main())
+
+
+# --- hosts --------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def clock():
+    clock = Clock()
+    clock.now = EPOCH
+    return clock
+
+
+def hear_for(presence, clock, seconds, lead=0.0, delay=0.0):
+    for _ in range(seconds):
+        sent = clock.now + lead
+        clock.now += delay
+        presence.hear("paris", beat(sent))
+        clock.now += 1 - delay
+        presence.tick()
+
+
+def test_a_host_is_away_after_four_seconds_without_a_heartbeat(clock):
+    presence = Presence(clock)
+    assert "not heard of since" in presence.away("paris")
+    hear_for(presence, clock, 3)
+    assert presence.away("paris") == ""
+    for _ in range(4):
+        clock.now += 1
+        presence.tick()
+    assert presence.away("paris") == "host paris was not heard of for 5 s"
+    hear_for(presence, clock, 1)
+    assert presence.away("paris") == ""
+
+
+@pytest.mark.parametrize("lead", [-3600.0, 0.0, 3600.0])
+def test_a_burst_of_old_heartbeats_does_not_make_a_host_be_there(clock, lead):
+    presence = Presence(clock)
+    hear_for(presence, clock, 5, lead)
+    late = [beat(clock.now + lead + number) for number in range(10)]
+    for _ in range(30):  # a cut: they come at its end, when the host has gone
+        clock.now += 1
+        presence.tick()
+    for one in late:
+        presence.hear("paris", one)
+    assert presence.away("paris") == "host paris was not heard of for 21 s"
+    assert presence.of("paris").offset_s == pytest.approx(lead)
+
+
+def test_after_a_stop_of_the_coordinator_hosts_are_judged_by_what_waited(clock):
+    presence = Presence(clock)
+    hear_for(presence, clock, 5)
+    began = clock.now
+    clock.now += 15  # this process stood still
+    presence.tick()
+    assert presence.away("paris") == "", "what came meanwhile is still to be read"
+    for number in range(15):
+        presence.hear("paris", beat(began + number))
+    for _ in range(2):
+        clock.now += 1
+        presence.tick()
+    assert presence.away("paris") == ""
+    for _ in range(2):
+        clock.now += 1
+        presence.tick()
+    assert presence.away("paris") != ""
+
+
+@given(st.lists(st.floats(-7200, 7200), min_size=1, max_size=5))
+def test_a_clock_that_is_set_makes_no_host_away(steps):
+    clock = Clock()
+    clock.now = EPOCH
+    presence = Presence(clock)
+    for lead in steps:
+        hear_for(presence, clock, 3, lead)
+        assert presence.away("paris") == ""
+    for _ in range(6):
+        clock.now += 1
+        presence.tick()
+    assert presence.away("paris") != ""
+
+
+# --- people -------------------------------------------------------------------------------------
+
+
+def request(person="alice", hosts="ab", trials=1, sent=0.0, at=0.0, run_id=1):
+    return AskedRun(run_id, "r", person, frozenset(hosts), trials, sent, at)
+
+
+LIMITS = Person("", "run", hosts_at_once=3, trials_at_once=2, bytes_a_day=100)
+
+
+@pytest.mark.parametrize(
+    ("asked", "earlier", "why"),
+    [
+        (request(), [], ""),
+        (request(hosts="abcd"), [], "alice may use 3 hosts at once, and the profile needs 4"),
+        (request(trials=3), [], "set run.parallel.trials=2"),
+        (request(sent=101.0), [], "alice may send 100 B a day"),
+        (request(sent=60.0, at=90_000.0), [request(sent=60.0, at=80_000.0)], "60.0 B are planned"),
+        (request(sent=60.0, at=90_000.0), [request(sent=60.0)], ""),
+    ],
+)
+def test_what_is_more_than_a_persons_limit_is_refused_in_one_line(asked, earlier, why):
+    told = refusal(asked, LIMITS, earlier)
+    assert why in told
+    assert bool(why) == bool(told)
+    assert AWAY_S == 4
+
+
+def test_who_may_look_may_not_measure():
+    assert refusal(request(), Person("", "view"), []) == "alice may look, and not submit runs"
+
+
+@pytest.mark.parametrize(
+    ("running", "waits"),
+    [
+        ([], ""),
+        ([request(hosts="bc", run_id=2)], ""),
+        ([request(hosts="cd", run_id=2)], "alice uses 2 of 3 hosts"),
+        ([request(trials=2, run_id=2)], "alice measures 2 of 2 trials at once"),
+        ([request("bob", hosts="cdef", trials=2, run_id=2)], ""),
+    ],
+)
+def test_a_run_waits_for_its_persons_limits_and_for_nobody_elses(running, waits):
+    assert waits_for(request(), LIMITS, running) == waits
+
+
+def test_only_its_owner_or_an_admin_stops_a_run():
+    assert may_stop("alice", LIMITS, "alice")
+    assert not may_stop("alice", LIMITS, "bob")
+    assert may_stop("root", Person("", "admin"), "bob")
+    assert not may_stop("alice", Person("", "view"), "alice")

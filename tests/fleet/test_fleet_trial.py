@@ -1,0 +1,174 @@
+"""Trials between two agents that stay, through the real engine, with real tools over loopback."""
+
+import asyncio
+
+from fleet.small import HERE, SmallFleet, flow, measure, until
+from msgspec.structs import replace
+
+from benchctl.fleet import host_state
+from benchctl.fleet.limits import Limits
+from benchctl.fleet.resident.states import EndState
+from benchctl.hosts.sent.hostlock import HostLock
+
+
+def test_two_hosts_of_a_fleet_measure_a_trial(tmp_path):
+    async def main():
+        async with SmallFleet(tmp_path) as fleet:
+            await fleet.start("paris", "oslo")
+            return await measure(fleet)
+
+    found = asyncio.run(main())
+    assert (found.status, found.last.error) == ("ok", "")
+    assert len(found.samples["bulk"]) >= 8
+    figure = found.figures["send", "throughput_bps"]
+    assert 15e6 < figure.value < 25e6
+    assert "simpleperf" in " ".join(found.last.client)
+    assert found.last.effective
+
+
+def test_flows_of_several_backends_and_directions_are_one_trial(tmp_path):
+    async def main():
+        async with SmallFleet(tmp_path) as fleet:
+            await fleet.start("paris", "oslo")
+            probe = flow("probe", "owamp")
+            probe = replace(probe, parameters={"count": 50, "interval": "10ms"})
+            flows = [flow("there"), flow("back", source="oslo", to="paris"), probe]
+            return await measure(fleet, *flows)
+
+    found = asyncio.run(main())
+    # Both are this machine, and may choose one port: then the flows move on to their next ones.
+    assert (found.status, {one.error for one in found.flows[-3:]}) == ("ok", {""})
+    assert found.trial.clocks.keys() == {"paris", "oslo"}
+
+
+def test_what_is_delivered_twice_is_stored_once(tmp_path):
+    async def main():
+        async with SmallFleet(tmp_path) as fleet:
+            await fleet.start("paris", "oslo")
+            fleet.broker.twice = True
+            return await measure(fleet)
+
+    found = asyncio.run(main())
+    assert (found.status, found.last.error) == ("ok", "")
+    starts = [(one.role, one.stream, one.start_s) for one in found.samples["bulk"]]
+    assert len(starts) == len(set(starts)) >= 8
+
+
+def test_the_spools_are_empty_when_all_is_committed(tmp_path):
+    async def main():
+        async with SmallFleet(tmp_path) as fleet:
+            await fleet.start("paris", "oslo")
+            await measure(fleet)
+            spools = [agent._spool for agent in fleet.agents.values()]
+            await until(lambda: all(spool.state.used_bytes == 0 for spool in spools))
+
+    asyncio.run(main())
+
+
+def test_a_killed_agent_fails_the_attempt_and_the_next_one_succeeds(tmp_path):
+    async def main():
+        async with SmallFleet(tmp_path) as fleet:
+            await fleet.start("paris", "oslo")
+
+            async def during(context):
+                await until(lambda: fleet.agents["paris"]._states.running)
+                await asyncio.sleep(0.5)
+                await fleet.kill("paris")
+                await fleet.start("paris")
+
+            return await measure(fleet, flow(duration="2s"), attempts=5, during=during)
+
+    found = asyncio.run(main())
+    assert (found.flows[0].status, found.status) == ("failed", "ok")
+    assert "the agent of paris was ended meanwhile" in found.flows[0].error
+
+
+def test_a_host_that_is_cut_off_brings_all_that_it_measured(tmp_path, monkeypatch):
+    monkeypatch.setattr(host_state, "AWAY_S", 1.0)
+
+    async def main():
+        async with SmallFleet(tmp_path) as fleet:
+            await fleet.start("paris", "oslo")
+
+            async def during(context):
+                agent = fleet.agents["paris"]
+                await until(lambda: EndState.RUNS in [agent._states.state(r) for r in agent._ends])
+                await fleet.carriers["paris"].cut()
+                await until(lambda: not agent._ends)
+                await asyncio.sleep(1.5)
+                await fleet.carriers["paris"].mend()
+
+            return await measure(fleet, flow(duration="1s"), during=during, deadline_s=1.5)
+
+    found = asyncio.run(main())
+    assert (found.status, found.last.error) == ("ok", "")
+    assert len([one for one in found.samples["bulk"] if one.role == "client"]) >= 8
+
+
+def test_a_go_that_comes_late_fails_the_attempt(tmp_path, monkeypatch):
+    monkeypatch.setattr(host_state, "LEAST_LEAD_S", -0.5)
+
+    async def main():
+        async with SmallFleet(tmp_path) as fleet:
+            await fleet.start("paris", "oslo")
+            return await measure(fleet)
+
+    found = asyncio.run(main())
+    assert found.status == "failed"
+    assert "came 0." in found.last.error
+    assert "late" in found.last.error
+
+
+def test_a_plan_that_a_host_refuses_is_not_tried_again(tmp_path):
+    async def main():
+        async with SmallFleet(tmp_path) as fleet:
+            await fleet.start("paris", limits=replace(HERE, rate_bps=1e6))
+            await fleet.start("oslo")
+            return await measure(fleet, attempts=3)
+
+    found = asyncio.run(main())
+    assert [one.status for one in found.flows] == ["failed"]
+    assert found.last.error == (
+        "host paris: its owner allows 1.00 Mbit/s; the flow takes up to 20.0 Mbit/s"
+    )
+
+
+def test_a_host_with_another_version_refuses_with_both(tmp_path, monkeypatch):
+    async def main():
+        async with SmallFleet(tmp_path) as fleet:
+            await fleet.start("paris", "oslo")
+            plugins = fleet.agents["oslo"]._plugins
+            place = [one.name for one in plugins].index("simpleperf")
+            ours = plugins[place].version
+            plugins[place] = replace(plugins[place], version="0.1")
+            return ours, await measure(fleet, attempts=3)
+
+    ours, found = asyncio.run(main())
+    assert len(found.flows) == 1
+    assert "host oslo has simpleperf 0.1 (" in found.last.error
+    assert f"and the coordinator {ours} (" in found.last.error
+
+
+def test_loopback_is_no_target_unless_it_is_listed(tmp_path):
+    async def main():
+        async with SmallFleet(tmp_path) as fleet:
+            await fleet.start("paris", "oslo", limits=Limits())
+            return await measure(fleet)
+
+    found = asyncio.run(main())
+    assert "127.0.0.1 is loopback, link-local or private" in found.last.error
+
+
+def test_a_host_that_another_run_measures_is_not_taken(tmp_path):
+    async def main():
+        async with SmallFleet(tmp_path) as fleet:
+            await fleet.start("paris", "oslo")
+            other = HostLock(f"{fleet.lock}-paris")
+            assert other.take("run x of ann") == ""
+            try:
+                return await measure(fleet)
+            finally:
+                other.give_back()
+
+    found = asyncio.run(main())
+    assert "run x of ann measures there now" in found.last.error
