@@ -21,7 +21,7 @@ from benchctl.fleet.person_messages import PEOPLE, FetchRun, ListRuns, RunList, 
 from benchctl.fleet.trust.membership import Membership, read_membership
 from benchctl.fleet.trust.signing import UntrustedError, Verifier
 from benchctl.run.status import Status
-from benchctl.store.copy import check_tables, copy_run
+from benchctl.store.copies.copy import check_tables, copy_run
 from benchctl.store.locks import Liveness
 from benchctl.store.log.replay import CopyRecorder, GapError
 from benchctl.store.log.writes import decode

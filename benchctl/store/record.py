@@ -202,16 +202,14 @@ class Recorder:
 
     def update_host(self, name: str, facts: Mapping[str, Any]) -> None:
         """Set the facts of a host elsewhere."""
-        row = (self._run_id, name, *_encoded((facts,)))
+        self._set_host(name, to_json(facts))
 
-        def insert() -> None:
-            self._connection.execute(
-                "INSERT INTO host (run_id, name, facts) VALUES (?,?,?)"
-                " ON CONFLICT (run_id, name) DO UPDATE SET facts = excluded.facts",
-                row,
-            )
-
-        self._take(insert)
+    def _set_host(self, name: str, facts: str) -> None:
+        statement = (
+            "INSERT INTO host (run_id, name, facts) VALUES (?,?,?)"
+            " ON CONFLICT (run_id, name) DO UPDATE SET facts = excluded.facts"
+        )
+        self._take(lambda: self._connection.execute(statement, (self._run_id, name, facts)))
 
     def update_trial(self, trial_id: int, **columns: Any) -> None:
         """Set columns of a trial."""

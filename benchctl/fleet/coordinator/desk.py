@@ -46,7 +46,7 @@ from benchctl.fleet.person_messages import (
     ToPerson,
 )
 from benchctl.fleet.trust.signing import UntrustedError, Verifier
-from benchctl.store.copy import copy_run
+from benchctl.store.copies.copy import copy_run
 from benchctl.store.read import Reader
 
 # Whoever fetches a run asks for its parts one after another.

@@ -27,6 +27,7 @@ from benchctl.store.log.writes import (
     FlowRef,
     Reopen,
     SetFlow,
+    SetHost,
     SetRun,
     SetTrial,
     Write,
@@ -194,6 +195,10 @@ class LoggedRecorder(Recorder):
         sent = {name: value for name, value in columns.items() if name != "runner_pid"}
         self._note_write(SetRun(_values(sent)))
         super().update_run(**columns)
+
+    def _set_host(self, name: str, facts: str) -> None:
+        self._note_write(SetHost(name, facts))
+        super()._set_host(name, facts)
 
     def update_trial(self, trial_id: int, **columns: Any) -> None:
         self._note_write(SetTrial(self._position(trial_id), _values(columns)))

@@ -22,6 +22,7 @@ from benchctl.store.log.writes import (
     FlowRef,
     Reopen,
     SetFlow,
+    SetHost,
     SetRun,
     SetTrial,
 )
@@ -77,6 +78,8 @@ class CopyRecorder(Recorder):
         match write:
             case SetRun():
                 self.update_run(**_checked("run", write.columns))
+            case SetHost():
+                self._set_host(write.name, write.facts)
             case SetTrial():
                 trial = self._trial(write.position)
                 self.update_trial(trial, **_checked("trial", write.columns))

@@ -39,6 +39,13 @@ class SetRun(Write, frozen=True, tag="run"):
     columns: Columns
 
 
+class SetHost(Write, frozen=True, tag="host"):
+    """`Recorder.update_host`: the facts are JSON text."""
+
+    name: _Word
+    facts: _Text
+
+
 class SetTrial(Write, frozen=True, tag="trial"):
     """`Recorder.update_trial`."""
 
@@ -113,6 +120,7 @@ class Reopen(Write, frozen=True, tag="reopen"):
 
 AnyWrite = (
     SetRun
+    | SetHost
     | SetTrial
     | SetFlow
     | AddTrial

@@ -4,7 +4,6 @@ import asyncio
 from contextlib import closing
 
 import pytest
-from benchctl.store.parcel import Parcel
 from fleet.people_support import FLOW, PeopleFleet, until
 from msgspec.structs import replace
 
@@ -13,6 +12,7 @@ from benchctl.fleet.copy import follow_run
 from benchctl.fleet.messages import Done
 from benchctl.fleet.person_messages import ListQueue, ListRuns, Queue, RunList, StopRun
 from benchctl.run.status import Status
+from benchctl.store.copies.parcel import Parcel
 from benchctl.store.log.logged import prepare_log, unsent
 from benchctl.store.read import Reader
 

@@ -4,14 +4,14 @@ import sqlite3
 from contextlib import closing
 
 import pytest
-from benchctl.store.copy import copy_run
-from benchctl.store.parcel import Parcel
 from store.store_support import new_run
 
 from benchctl.errors import StoreError
 from benchctl.metrics import Direction
 from benchctl.run.record import Figure
 from benchctl.run.status import Status
+from benchctl.store.copies.copy import copy_run
+from benchctl.store.copies.parcel import Parcel
 from benchctl.store.log.logged import (
     LoggedRecorder,
     forget_sent,
