@@ -8,12 +8,17 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from statistics import fmean
+from statistics import fmean, median
 from typing import Any, NamedTuple
 
 from benchctl.analysis.distributions import t_two_sided
 from benchctl.analysis.runs.compare import of_tables, welch
-from benchctl.analysis.runs.regular import without_daily_cycle
+from benchctl.analysis.runs.regular import (
+    LEAST_OUTLIERS,
+    LEAST_USUAL,
+    single_outliers,
+    without_daily_cycle,
+)
 from benchctl.analysis.runs.summary import SummaryRow
 from benchctl.analysis.runs.trend import ChangePoint, Trend, trends_of
 from benchctl.analysis.steps import LEAST_LEVEL
@@ -36,6 +41,8 @@ MOST_OLD = 20
 ERROR = 0.002
 # Runs between the beginnings of one change in several figures, which noise moves.
 MOST_APART = 2
+# Disturbed trials are as far away as others of the table within this share.
+ALIKE = 0.25
 # Named in a sentence; all are in its figures.
 MOST_NAMED = 3
 
@@ -79,8 +86,11 @@ def news_of_levels(
         for metric, rows in by_metric.items():
             better = runs[-1].vocabulary.describe(metric).better
             rows_of = [rows.get(place, ()) for place in range(len(tables))]
-            for trend in trends_of(times, rows_of, better, error=error):
-                if trend.changes and told.lacks(trend, trend.changes[-1]):
+            trends = trends_of(times, rows_of, better, error=error)
+            lacking = [one for one in trends if one.changes and told.lacks(one, one.changes[-1])]
+            usual = _usual_outliers(trends) if lacking else ()
+            for trend in lacking:
+                if not _is_disturbed(trend, len(times), usual):
                     yield trend, trend.changes[-1]
 
     found = [*changes(ERROR)]
@@ -107,6 +117,45 @@ def news_of_levels(
         yield LogEntry(
             what, run=runs[-1].name, told_with=told_with, figures=tuple(ones), text=_in_words(ones)
         )
+
+
+def _usual_outliers(trends: Iterable[Trend]) -> list[float]:
+    """Return how far outliers of a table usually are, as a share of the level: below and above."""
+    found = [
+        apart
+        for trend in trends
+        for apart in single_outliers([row.spread.mean for row in trend.rows.values()])
+    ]
+    sides = [one for one in found if one < 0], [one for one in found if one > 0]
+    return [median(side) for side in sides if len(side) >= LEAST_OUTLIERS]
+
+
+def _is_disturbed(trend: Trend, runs: int, usual: Iterable[float]) -> bool:
+    """Return whether the last change is that to some disturbed trials in a row, or back.
+
+    Of thousands of figures, some have so many; a series alone may not have enough to show how far
+    away such trials are.
+    """
+    change = trend.changes[-1]
+    before, after = change.levels.mean_a, change.levels.mean_b
+    if not before or not after:
+        return False
+    begun = trend.changes[-2].run if len(trend.changes) > 1 else 0
+    means = {place: row.spread.mean for place, row in trend.rows.items() if row.valid}
+    for first, last, level, other in (
+        (change.run, runs, after, before),
+        (begun, change.run, before, after),
+    ):
+        lasted = sum(
+            abs(mean - level) < abs(mean - other)
+            for place, mean in means.items()
+            if first <= place < last
+        )
+        if lasted < LEAST_USUAL:
+            apart = level / other - 1
+            if any(abs(apart - one) <= ALIKE * abs(one) for one in usual):
+                return True
+    return False
 
 
 class _LastChange(NamedTuple):

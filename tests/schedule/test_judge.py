@@ -194,3 +194,19 @@ def test_a_change_back_is_news_even_soon_after():
         path.measured({("a b", "rtt_s"): noisy(rng, 0.01, 20 <= run < 26)})
         news += path.judged()
     assert [one.what for one in news] == [What.CHANGE, What.CHANGE]
+
+
+def test_disturbed_trials_in_a_row_are_no_change_where_others_are_disturbed_alike():
+    """Of thousands of paths, some have four in a row."""
+    rng, path = random.Random(1), Path()
+    for run in range(40):
+        slow = {f"a h{n}": 0.5 if (run + n) % 17 == 0 else 1.0 for n in range(20)}
+        slow["a b"] = 0.5 if 20 <= run < 25 else 1.0
+        slow["a c"] = 0.8 if run >= 26 else 1.0
+        figures = {(pair, "throughput_bps"): 1e9 * share * rng.gauss(1, 0.03)
+                   for pair, share in slow.items()}  # fmt: skip
+        path.measured(figures)
+        path.judged()
+    (change,) = path.told
+    assert [figure["point"]["pair"] for figure in change.figures] == ["a c"]
+    assert int(change.run.removeprefix("r")) <= 30

@@ -114,6 +114,19 @@ def without_outliers(values: Sequence[float]) -> list[float]:
     return calm
 
 
+def single_outliers(values: Sequence[float]) -> Iterator[float]:
+    """Yield how far outliers that are no level are from the level, as a share of it."""
+    if len(values) < 2 or min(values) <= 0:
+        return
+    level = median(values)
+    apart = [value / level - 1 for value in values]
+    limit = FAR / MEDIAN_DEVIATION * median(map(abs, apart))
+    for is_far, group in groupby(apart, key=lambda one: abs(one) > limit):
+        far = [*group]
+        if is_far and limit and len(far) < LEAST_LEVEL:
+            yield from far
+
+
 def _levels(values: Sequence[float]) -> Iterator[float]:
     """Yield the median of the values near each one; between two levels, that of its own side."""
     near = sorted(values[:NEAR])
