@@ -94,7 +94,7 @@ class _Batch(Generic[T, R]):
         return result
 
 
-class HostState:
+class DrivenHost:
     """One host of the fleet."""
 
     def __init__(self, name: str, carrier: Carrier, identity: CoordinatorIdentity) -> None:
