@@ -137,6 +137,7 @@ class Measured:
         with closing(Reader(store)) as reader:
             self.trial = next(reader.trials(run_id))
             self.flows = reader.flows(self.trial.id, all_attempts=True)
+            self.attempts = [list(reader.samples(flow.id)) for flow in self.flows]
             self.samples = {flow.name: list(reader.samples(flow.id)) for flow in self.flows}
             self.figures = reader.figures(self.last.id)
 
