@@ -52,6 +52,12 @@ class Prepare(FleetMessage, frozen=True, tag="prepare"):
     ends: Annotated[list[PreparedEnd], Meta(min_length=1, max_length=_MOST_ENDS)]
 
 
+class JudgeEnds(FleetMessage, frozen=True, tag="judge"):
+    """Say what would be refused of these; answered by why, a text for each, empty if nothing is."""
+
+    ends: Annotated[list[PreparedEnd], Meta(min_length=1, max_length=_MOST_ENDS)]
+
+
 class GoingEnd(Struct, frozen=True, forbid_unknown_fields=True):
     """When a client begins; at once if ``at_s`` is 0, but not after ``latest_s``."""
 
@@ -108,7 +114,9 @@ class Committed(FleetMessage, frozen=True, tag="committed"):
     ends: Annotated[list[CommittedEnd], Meta(max_length=_MOST_ENDS)]
 
 
-ToHost = Prepare | Go | StopEnds | AbortEnds | Lock | Unlock | Ping | Committed | AskHost
+ToHost = (
+    Prepare | JudgeEnds | Go | StopEnds | AbortEnds | Lock | Unlock | Ping | Committed | AskHost
+)
 
 
 # --- answers of a host ------------------------------------------------------------------------

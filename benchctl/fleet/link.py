@@ -59,6 +59,7 @@ class FleetHosts:
 
     ``known`` says what was stored before. ``taken`` is called with each message of an end when its
     events have gone to who writes them, with its host; whoever writes then calls `committed`.
+    ``taking`` is called before, and ``adopting`` when an end is heard that was started before.
     ``late`` gets the messages of ends that nobody waits for any more.
     """
 
@@ -68,12 +69,15 @@ class FleetHosts:
         identity: CoordinatorIdentity,
         *,
         known: Known = lambda _, __: 0,
+        taking: Callable[[str, OfEnd], None] = lambda _, __: None,
+        adopting: Callable[[str, EndRef], None] = lambda _, __: None,
         taken: Callable[[str, OfEnd], None] | None = None,
         late: Callable[[str, OfEnd], None] | None = None,
         host_wait_s: float = HOST_WAIT_S,
     ) -> None:
         self._carrier, self._identity = carrier, identity
         self.known, self._late = known, late
+        self.taking, self.adopting = taking, adopting
         self.taken = taken or (lambda host, message: self.committed(host, message))
         self.host_wait_s = host_wait_s
         self.hosts: dict[str, DrivenHost] = {}
@@ -269,13 +273,15 @@ class FleetLink:
     def end(self, place: EndPlace, flow: str, spec: EndSpec, listener: EndListener) -> FleetEnd:
         """Return an end of a flow there, which is still to be prepared."""
         ref = EndRef(place.run, place.trial, place.attempt, flow, str(spec.role))
-        return FleetEnd(self, ref, spec, listener)
+        return FleetEnd(self, ref, spec, listener, adopts=place.adopts)
 
     def enter(self, end: FleetEnd) -> None:
         """Hear the messages of an end from now on."""
-        known = self.fleet.known(self.state.name, end.ref)
+        known = 0 if end.adopts else self.fleet.known(self.state.name, end.ref)
         self._ends.add(end)
         self.state.ends[end.ref] = Arrivals(known), end
+        if end.adopts:
+            self.fleet.adopting(self.state.name, end.ref)
 
     def leave(self, end: FleetEnd) -> None:
         """Hear no more of it: what comes now is late."""
@@ -286,7 +292,17 @@ class FleetLink:
 class FleetEnd:
     """One end of a flow on a host of a fleet; see `benchctl.engine.trial.ends.FlowEnd`."""
 
-    def __init__(self, link: FleetLink, ref: EndRef, spec: EndSpec, listener: EndListener) -> None:
+    def __init__(
+        self,
+        link: FleetLink,
+        ref: EndRef,
+        spec: EndSpec,
+        listener: EndListener,
+        *,
+        adopts: bool = False,
+    ) -> None:
+        """``adopts`` is set for an end that was started before, by another coordinator."""
+        self.adopts = adopts
         self.ref = ref
         self._link, self._spec, self._listener = link, spec, listener
         self._at: PreparedAt | None = None
@@ -326,6 +342,10 @@ class FleetEnd:
     async def prepare(self) -> None:
         link = self._link
         link.enter(self)
+        if self.adopts:
+            self._at = PreparedAt(self.ref, is_up=True)
+            self._is_ready = self._was_let_go = True
+            return
         try:
             found = await link.state.prepares.add(PreparedEnd(self.ref, self._spec))
         except asyncio.CancelledError:
@@ -357,6 +377,8 @@ class FleetEnd:
         self._listener.take(self._role, Failure(kind, text, hint), None)
 
     async def go(self, at: float | None = None) -> None:
+        if self.adopts:
+            return
         self._was_let_go = True
         clock = self._link.clock
         if at is None:  # it waits itself for a time that was prepared
@@ -427,6 +449,7 @@ class FleetEnd:
 
     def hear(self, message: OfEnd) -> None:
         """Take the next message of the host."""
+        self._link.fleet.taking(self._link.state.name, message)
         if isinstance(message, EndOver):
             self._hear_end(message)
         else:

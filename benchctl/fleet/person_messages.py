@@ -14,6 +14,7 @@ from benchctl.fleet.messages import (
     Done,
     FleetMessage,
     LineText,
+    ReasonText,
     Refused,
     Serial,
     ShortText,
@@ -53,6 +54,12 @@ class Submit(FleetMessage, frozen=True, tag="submit"):
     yes: bool = False
 
 
+class CheckPlan(FleetMessage, frozen=True, tag="check plan"):
+    """What of a submission would be refused, by whom; answered by `PlanChecked`."""
+
+    submit: Submit
+
+
 class StopRun(FleetMessage, frozen=True, tag="stop run"):
     """Stop a run, or take it out of the queue."""
 
@@ -89,7 +96,7 @@ class FetchRun(FleetMessage, frozen=True, tag="fetch run"):
     offset: Serial = 0
 
 
-OfPerson = Submit | StopRun | SkipTrial | ListQueue | ListHosts | ListRuns | FetchRun
+OfPerson = Submit | CheckPlan | StopRun | SkipTrial | ListQueue | ListHosts | ListRuns | FetchRun
 
 
 # --- of the coordinator -------------------------------------------------------------------------
@@ -101,6 +108,14 @@ class Submitted(FleetMessage, frozen=True, tag="submitted"):
     run: ShortText
     trials: Serial
     notes: Annotated[tuple[LineText, ...], Meta(max_length=100)] = ()
+
+
+class PlanChecked(FleetMessage, frozen=True, tag="plan checked"):
+    """How many trials there would be; what is refused, and which hosts are away, a line each."""
+
+    trials: Serial
+    refusals: Annotated[tuple[ReasonText, ...], Meta(max_length=10_000)]
+    away: Annotated[tuple[LineText, ...], Meta(max_length=10_000)] = ()
 
 
 class QueuedRun(Struct, frozen=True, forbid_unknown_fields=True):
@@ -123,7 +138,7 @@ class Queue(FleetMessage, frozen=True, tag="queue"):
     runs: Annotated[tuple[QueuedRun, ...], Meta(max_length=_MOST_ROWS)]
 
 
-class HostState(Struct, frozen=True, forbid_unknown_fields=True):
+class HostReport(Struct, frozen=True, forbid_unknown_fields=True):
     """A host as the coordinator knows it.
 
     ``heard_s`` is when it was last heard of, by the coordinator's clock; 0 for never. ``offset_s``
@@ -141,7 +156,7 @@ class HostState(Struct, frozen=True, forbid_unknown_fields=True):
 class HostList(FleetMessage, frozen=True, tag="hosts"):
     """The answer to `ListHosts`."""
 
-    hosts: Annotated[tuple[HostState, ...], Meta(max_length=_MOST_ROWS)]
+    hosts: Annotated[tuple[HostReport, ...], Meta(max_length=_MOST_ROWS)]
 
 
 class KnownRun(Struct, frozen=True, forbid_unknown_fields=True):
@@ -169,10 +184,10 @@ class RunPart(FleetMessage, frozen=True, tag="run part"):
     total: Serial
 
 
-ToPerson = Submitted | Queue | HostList | RunList | RunPart | Done | Refused
+ToPerson = Submitted | PlanChecked | Queue | HostList | RunList | RunPart | Done | Refused
 
 
-class LogEntry(FleetMessage, frozen=True, tag="log"):
+class RunWrites(FleetMessage, frozen=True, tag="log"):
     """The next writes of a run, as `benchctl.store.log.writes` has them."""
 
     run: ShortText

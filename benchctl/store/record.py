@@ -121,10 +121,13 @@ def reopen_run(path: Path, run_id: int, *, failed: bool = False) -> None:
         reopen_trials(connection, run_id, failed=failed)
 
 
-def reopen_trials(connection: sqlite3.Connection, run_id: int, *, failed: bool) -> None:
-    """Reopen a run as `reopen_run` does, within a transaction."""
+def reopen_trials(
+    connection: sqlite3.Connection, run_id: int, *, failed: bool, kept: Sequence[int] = ()
+) -> None:
+    """Reopen a run as `reopen_run` does, within a transaction, but for some trials by position."""
     again = f" OR status IN {FAILURES}" if failed else ""
-    trials = f"SELECT id FROM trial WHERE run_id = ? AND (status IN {OPEN}{again})"
+    but = f" AND position NOT IN ({','.join(map(str, map(int, kept)))})"
+    trials = f"SELECT id FROM trial WHERE run_id = ? AND (status IN {OPEN}{again}){but}"
     connection.execute(
         "UPDATE flow SET status = 'interrupted', error = 'the runner ended before it'"
         f" WHERE status IN {UNFINISHED} AND trial_id IN ({trials})",

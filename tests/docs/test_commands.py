@@ -14,8 +14,10 @@ from benchctl.tui.preferences import preferences_of
 DOCUMENT = "commands.md"
 HELP = {"-h", "--help"}
 GROUPS = {
+    "benchctl agent",
     "benchctl archive",
     "benchctl baseline",
+    "benchctl fleet",
     "benchctl lab",
     "benchctl schedule",
     "benchctl store",

@@ -57,20 +57,20 @@ def join(
     The host makes its own key, which never leaves it. A unit for systemd is written; nothing is
     started: the commands for that are printed.
     """
-    import asyncio
     from getpass import getuser
 
     import platformdirs
 
     from benchctl.fleet.admin.joining import join as join_fleet
     from benchctl.fleet.admin.units import AGENT_UNIT, agent_unit
+    from benchctl.fleet.carrier.opening import wait_for
     from benchctl.fleet.trust.membership import Token
 
     if sys.stdin.isatty():
         print("paste the token, then press Enter:", file=sys.stderr)
     token = Token.parse(sys.stdin.readline(16384).strip())
     directory = (directory or default_directory()).absolute()
-    member = asyncio.run(join_fleet(token, directory, proxy))
+    member = wait_for(join_fleet(token, directory, proxy))
     units = units or platformdirs.user_config_path() / "systemd" / "user"
     units.mkdir(parents=True, exist_ok=True)
     (units / AGENT_UNIT).write_text(agent_unit(sys.executable, directory), encoding="utf-8")

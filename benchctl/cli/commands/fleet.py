@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Coroutine
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -17,14 +16,12 @@ from benchctl.visible import padded, visible, width_of
 
 if TYPE_CHECKING:
     from benchctl.fleet.admin.directory import FleetDirectory
-    from benchctl.fleet.person_messages import HostState
+    from benchctl.fleet.person_messages import HostReport
 
 fleet = group(
     "Measure with hosts that stay ready, of several places and owners.\n\n"
     "A server carries messages, a coordinator plans and stores, and agents measure on the hosts."
 )
-
-_T = TypeVar("_T")
 
 _Directory = Annotated[
     Path,
@@ -81,13 +78,13 @@ def init(
     Nothing is started. Who administers the fleet uses DIR/admin.fleet.
     """
     from benchctl.fleet.admin.directory import FleetDirectory, check_address, check_name
-    from benchctl.fleet.admin.server import find_server
+    from benchctl.fleet.admin.server import find_server, free_port
     from benchctl.fleet.admin.units import write_units
     from benchctl.fleet.trust.keys import fingerprint
 
     program = find_server()
     if address is None:
-        listen = address = listen or f"127.0.0.1:{_free_port()}"
+        listen = address = listen or f"127.0.0.1:{free_port()}"
     check_address(address)
     listen = check_address(listen or f"0.0.0.0:{address.rpartition(':')[2]}")
     name = check_name(name or directory.absolute().name.lower())
@@ -108,15 +105,6 @@ def init(
     )
 
 
-def _free_port() -> int:
-    import socket
-
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port: int = found.getsockname()[1]
-        return port
-
-
 @fleet.command(cls=PlainCommand)
 def up(directory: _Directory) -> None:
     """Run server and coordinator for a trial, until Ctrl-C.
@@ -124,8 +112,9 @@ def up(directory: _Directory) -> None:
     Whatever of them dies is started again. The server's log is in DIR/nats.log.
     """
     from benchctl.fleet.admin.up import up as run
+    from benchctl.fleet.carrier.opening import wait_for
 
-    _run(run(_opened(directory), lambda line: print(line, file=sys.stderr, flush=True)))
+    wait_for(run(_opened(directory), lambda line: print(line, file=sys.stderr, flush=True)))
 
 
 @fleet.command(cls=PlainCommand)
@@ -249,10 +238,11 @@ def hosts(
 
     from benchctl.fleet.admin import hosts as shown
     from benchctl.fleet.admin.directory import ADMIN_FILE
+    from benchctl.fleet.carrier.opening import wait_for
     from benchctl.fleet.trust.membership import read_membership
 
     member = read_membership(file or _opened(directory).path / ADMIN_FILE)
-    listed = _run(_list_hosts(member))
+    listed = wait_for(_list_hosts(member))
     now_s = time.time()
     notes = shown.host_notes(listed, now_s)
     if file is None:
@@ -275,7 +265,7 @@ def hosts(
         print(visible(note), file=sys.stderr)
 
 
-async def _list_hosts(member: Any) -> list[HostState]:
+async def _list_hosts(member: Any) -> list[HostReport]:
     from benchctl.fleet.carrier.opening import open_carrier
     from benchctl.fleet.person import PersonLink
     from benchctl.fleet.person_messages import HostList, ListHosts
@@ -307,8 +297,8 @@ def queue(
     """Show who measures what, and what waits for what."""
     import msgspec
 
-    from benchctl.cli.shared.fleet import ask_fleet
     from benchctl.fleet.admin.directory import ADMIN_FILE
+    from benchctl.fleet.person import ask_fleet
     from benchctl.fleet.person_messages import ListQueue, Queue
 
     told = ask_fleet(file or _opened(directory).path / ADMIN_FILE, ListQueue(), Queue)
@@ -362,8 +352,9 @@ def renew(
 def streams(directory: _Directory) -> None:
     """Make the streams of a server that has just started, or bring them up to date."""
     from benchctl.fleet.admin.server import make_streams
+    from benchctl.fleet.carrier.opening import wait_for
 
-    _run(make_streams(_opened(directory), 30))
+    wait_for(make_streams(_opened(directory), 30))
 
 
 @fleet.command(cls=PlainCommand)
@@ -378,9 +369,3 @@ def _opened(path: Path) -> FleetDirectory:
     from benchctl.fleet.admin.directory import FleetDirectory
 
     return FleetDirectory(path)
-
-
-def _run(what: Coroutine[Any, Any, _T]) -> _T:
-    import asyncio
-
-    return asyncio.run(what)

@@ -34,6 +34,7 @@ def plan(
     ] = False,
     lab: options.Lab = None,
     yes: options.Yes = False,
+    fleet: options.FleetFile = None,
     _pager: options.Pager = False,
     _units: options.Units = None,
 ) -> None:
@@ -45,15 +46,25 @@ def plan(
     from benchctl.report.lines.plan import plan_lines
     from benchctl.report.lines.spans import to_text
 
-    prepared = planned(profile, assignments, only, repeats, yes, lab)
+    if fleet is not None:
+        options.reject_beside("--fleet", {"--lab": lab})
+        from benchctl.cli.shared.fleet_run import check_with_fleet, submission
+
+        asked = submission(profile, assignments, only, repeats, (), yes=yes)
+        prepared = planned(profile, assignments, only, repeats, yes, lab)
+        refused = check_with_fleet(fleet, asked)
+    else:
+        prepared, refused = planned(profile, assignments, only, repeats, yes, lab), None
     if as_json:
         for index in range(len(prepared.plan)):
             print(json.dumps(_entry(prepared.plan.trial(index), prepared)))
     else:
         for line in plan_lines(prepared, most=None if every else SHOWN):
             print(visible(to_text([line])))
+    sys.stdout.flush()
+    if refused is not None:
+        raise refused
     if missing := prepared.missing:
-        sys.stdout.flush()
         raise missing
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import secrets
 import sys
@@ -10,8 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchctl.cli.shared.fleet import ask_fleet
 from benchctl.cli.shared.watch import FleetRunner, Showing, watch_fleet
+from benchctl.errors import UsageError
 from benchctl.units import format_count
 from benchctl.visible import visible
 
@@ -39,12 +38,29 @@ def submission(
     )
 
 
+def check_with_fleet(file: Path, message: Submit) -> UsageError | None:
+    """Print what a fleet would refuse of a plan; returns the error of that, None if it takes all.
+
+    Raises UsageError if it cannot be planned there, and FleetError.
+    """
+    from benchctl.fleet.person import ask_fleet
+    from benchctl.fleet.person_messages import CheckPlan, PlanChecked
+
+    told = ask_fleet(file, CheckPlan(message), PlanChecked)
+    for line in told.away:
+        print(visible(f"benchctl: {line}; its trials would wait"), file=sys.stderr)
+    for line in told.refusals[1:]:
+        print(visible(f"benchctl: refused: {line}"), file=sys.stderr)
+    return UsageError(f"refused: {told.refusals[0]}") if told.refusals else None
+
+
 def run_on_fleet(file: Path, message: Submit, showing: Showing, *, detach: bool) -> int:
     """Submit a run and watch it as one that is measured here; returns its exit code.
 
     With ``detach``, only its name is printed. Raises UsageError if it is refused, FleetError and
     StoreError.
     """
+    from benchctl.fleet.person import ask_fleet
     from benchctl.fleet.person_messages import Submitted
 
     told = ask_fleet(file, message, Submitted)
@@ -73,14 +89,8 @@ def follow(file: Path, name: str) -> tuple[Path, int, FleetRunner]:
     Raises UsageError if there is no such run, FleetError and StoreError.
     """
     from benchctl.engine.runner.launch import launch_follower
-    from benchctl.fleet.copy import copied
-    from benchctl.fleet.person import copy_path, opened
+    from benchctl.fleet.copy import bring_run
 
-    async def bring() -> tuple[Path, int]:
-        async with opened(file) as (link, member):
-            copy = copy_path(member)
-            return copy, await copied(link, name, copy)
-
-    copy, run_id = asyncio.run(bring())
+    copy, run_id = bring_run(file, name)
     argv = ["benchctl.fleet.following", os.fspath(file.resolve()), name]
     return copy, run_id, FleetRunner(launch_follower(copy, run_id, argv), file)

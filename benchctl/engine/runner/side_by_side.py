@@ -293,7 +293,10 @@ class SideBySide:
         row = reader.next_open(run.id, one.position)
         assert row is not None
         assert row.position == one.position, "nobody else measures this run"
-        tries = Tries(reader.attempts(row.id) + 1)
+        attempts = reader.attempts(row.id)
+        tries = Tries(attempts + 1)
+        if row.status is Status.RUNNING and row.started_time:  # by a process before this one
+            tries = Tries(attempts, adopted_start_s=row.started_time)
         trial = bind_trial(row, self._registry)
         return _Begun(self._runner.beside(), trial, row.id, tries)
 

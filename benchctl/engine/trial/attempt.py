@@ -24,6 +24,8 @@ class Attempt:
     """The flows of a trial, measured together once; none if it could not begin."""
 
     flows: Sequence[FlowAttempt] = ()
+    adopted_start_s: float | None = None
+    """As in `Tries`."""
 
     @property
     def status(self) -> Status:

@@ -239,6 +239,8 @@ class EndPlace(NamedTuple):
     attempt: int
     deadline_s: float
     """Its longest time."""
+    adopts: bool = False
+    """Whether its ends were started before, by another process."""
 
 
 class EndLink(Protocol):

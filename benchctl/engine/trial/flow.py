@@ -137,6 +137,8 @@ class FlowAttempt:
         """
         await self._client.go(at)
         self.recording.begin(common_start)
+        if self._place.adopts:
+            self.result.begun = common_start + self.setup.flow.plan.delay_s
 
     async def finished(self) -> None:
         """Wait until the client has ended by itself, or has failed and had time to end."""

@@ -39,7 +39,8 @@ class Measuring:
     async def run(self) -> None:
         """Measure, and write the result of every flow. Raises what failed but for the flows."""
         context, attempt = self._context, self._attempt
-        self._update(status=Status.RUNNING, started_time=context.wall())
+        if attempt.adopted_start_s is None:
+            self._update(status=Status.RUNNING, started_time=context.wall())
         # A login after a connection was lost takes nothing of the deadline.
         task = asyncio.ensure_future(reach_hosts(attempt, context.hosts))
         is_done = await context.wait_or_stop(task)
@@ -96,8 +97,12 @@ class Measuring:
         await asyncio.gather(*at_gates)
         # Only now is nothing in the way of those that wait for a time of day.
         ahead_s = attempt.lead_s
-        starts = wall() + ahead_s
-        waiting = (flow.start_client(starts) for flow in flows if flow.setup.waits)
+        starts = attempt.adopted_start_s or wall() + ahead_s
+        waiting = [flow.start_client(starts) for flow in flows if flow.setup.waits]
+        if attempt.adopted_start_s is not None:  # what hosts had counted before is not known
+            await asyncio.gather(*waiting)
+            await self._run_flows(starts)
+            return
         await asyncio.gather(self._counters.begin(starts), *waiting)
         if attempt.has_failed:
             return

@@ -52,6 +52,9 @@ class Tries:
     """How often servers were waited for."""
     ports: Mapping[str, int] = field(default_factory=dict)
     """How many ports each flow has tried."""
+    adopted_start_s: float | None = None
+    """When an attempt began that an earlier runner has started, and that still goes on, in Unix
+    time; None for one that is to be started."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +67,7 @@ class NextAttempt:
 
 def next_attempt(end: AttemptEnd, tries: Tries, settings: Settings) -> NextAttempt | None:
     """Return what follows an attempt; None ends the trial."""
-    again = replace(tries, number=tries.number + 1)
+    again = replace(tries, number=tries.number + 1, adopted_start_s=None)
     match end:
         case AttemptEnd.BUSY:
             return NextAttempt(again, 0.0)

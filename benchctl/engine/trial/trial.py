@@ -134,8 +134,8 @@ class TrialRunner:
         try:
             if not await context.wait_or_stop(placing):
                 return _Tried(Attempt(), AttemptEnd.ENDED, context.cut_short, ports=tries.ports)
-            flows = [self._flow(trial_id, trial, setup, tries.number) for setup in placing.result()]
-            attempt = Attempt(flows)
+            flows = [self._flow(trial_id, trial, setup, tries) for setup in placing.result()]
+            attempt = Attempt(flows, tries.adopted_start_s)
             await Measuring(context, trial_id, trial, attempt).run()
         except HookError as error:
             if error.of_run:
@@ -195,20 +195,28 @@ class TrialRunner:
             )
         return setups
 
-    def _flow(self, trial_id: int, trial: BoundTrial, setup: FlowSetup, number: int) -> FlowAttempt:
+    def _flow(
+        self, trial_id: int, trial: BoundTrial, setup: FlowSetup, tries: Tries
+    ) -> FlowAttempt:
         context, flow = self._context, setup.flow
         plan = flow.plan
-        flow_id = context.recorder.add_flow(
-            trial_id, attempt=number, name=plan.name, backend=plan.backend, source=plan.source,
-            target=plan.to, direction=str(plan.direction), port=setup.port,
-            status=Status.PLANNED, client=(), server=(), expected=setup.expected,
-            bottlenecks=setup.bottlenecks, requested=flow.requested,
-            protocol=flow.demand.protocol,
-        )  # fmt: skip
+        adopts = tries.adopted_start_s is not None
+        if adopts:
+            begun = context.reader.flows(trial_id)
+            flow_id = next(one.id for one in begun if one.name == plan.name)
+        else:
+            flow_id = context.recorder.add_flow(
+                trial_id, attempt=tries.number, name=plan.name, backend=plan.backend,
+                source=plan.source, target=plan.to, direction=str(plan.direction),
+                port=setup.port, status=Status.PLANNED, client=(), server=(),
+                expected=setup.expected, bottlenecks=setup.bottlenecks, requested=flow.requested,
+                protocol=flow.demand.protocol,
+            )  # fmt: skip
         result = FlowResult(FlowFold(flow.backend.capabilities.metrics))
         name = f"trial {trial.plan.position + 1}, {plan.name}"
         recording = FlowRecording(flow_id, result, context.recorder, context.wall, name)
-        place = EndPlace(context.run.name, trial.plan.position, number, trial.plan.deadline_s)
+        number, deadline_s = tries.number, trial.plan.deadline_s
+        place = EndPlace(context.run.name, trial.plan.position, number, deadline_s, adopts)
         return FlowAttempt(setup, recording, context, place, recorder_of(setup, context, flow_id))
 
     # --- what an attempt means --------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import shutil
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -52,6 +53,14 @@ def find_server() -> str:
         least = ".".join(map(str, LEAST_VERSION))
         raise MissingError(f"{path} is {version}, {least} or newer is needed", HOW_TO_GET)
     return path
+
+
+def free_port() -> int:
+    """Return a port of loopback that is free now."""
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        port: int = found.getsockname()[1]
+        return port
 
 
 class TrialServer:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import asyncio
+from collections.abc import Coroutine
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from benchctl.errors import MissingError
 from benchctl.fleet.trust.keys import SigningKey, need_cryptography
@@ -10,6 +12,14 @@ from benchctl.fleet.trust.membership import Server
 
 if TYPE_CHECKING:
     from benchctl.fleet.carrier.nats import NatsCarrier
+
+
+T = TypeVar("T")
+
+
+def wait_for(what: Coroutine[Any, Any, T]) -> T:
+    """Run what uses carriers, and return its result: for commands, which have no event loop."""
+    return asyncio.run(what)
 
 
 def open_carrier(server: Server, key: SigningKey, name: str) -> NatsCarrier:

@@ -18,7 +18,7 @@ from benchctl.fleet.coordinator.runs import FleetRuns, LimitsOf
 from benchctl.fleet.host_messages import OfEnd
 from benchctl.fleet.link import FleetHosts
 from benchctl.fleet.messages import COORDINATOR, EndRef
-from benchctl.fleet.person_messages import PEOPLE, LogEntry
+from benchctl.fleet.person_messages import PEOPLE, RunWrites
 from benchctl.fleet.trust.keys import SigningKey
 from benchctl.fleet.trust.signing import Keys, Signer, Verifier
 from benchctl.hosts.hosts import Hosts
@@ -61,7 +61,13 @@ class Coordinator:
         self.fleet, self.keys = members.name, members.keys
         self.signer = Signer(members.key, members.name, COORDINATOR)
         self.hosts = FleetHosts(
-            carrier, self, known=self._known, taken=self._taken, late=self._late
+            carrier,
+            self,
+            known=self._known,
+            taking=self._taking,
+            adopting=self._adopting,
+            taken=self._taken,
+            late=self._late,
         )
         self._log = LogSender(carrier, store, self._seal_for_all)
         self.runs = FleetRuns(
@@ -72,9 +78,14 @@ class Coordinator:
             wall,
             on_logged=self._log.logged,
             on_written=self._written,
+            on_ended=self._run_ended,
         )
         self._received: dict[str, dict[EndKey, int]] = {}
         """The last messages of ends that are in the store, by run."""
+        self._adopted_ends: set[EndRef] = set()
+        """Those that are heard again from their first message."""
+        self._early: dict[tuple[str, EndRef], list[OfEnd]] = {}
+        """What came of those before a run hears them."""
         self._late_events = LateEvents(
             store, self.runs.recorders.get, self.runs.open_recorder, wall
         )
@@ -97,24 +108,61 @@ class Coordinator:
     def _seal_to(self, message: Any, to: str) -> bytes:
         return self.signer.seal(message, to, epoch=self.epoch, now_s=self._wall())
 
-    def _seal_for_all(self, entry: LogEntry) -> bytes:
+    def _seal_for_all(self, entry: RunWrites) -> bytes:
         return self._seal_to(entry, PEOPLE)
 
     # --- what hosts measured --------------------------------------------------------------------
 
     def _known(self, host: str, ref: EndRef) -> int:
+        if self._is_to_adopt(ref):
+            return 0
+        return self._stored(host, ref)
+
+    def _stored(self, host: str, ref: EndRef) -> int:
         if ref.run not in self._received:
             self._received[ref.run] = last_received(self._store, ref.run)
         return self._received[ref.run].get(_key(host, ref), 0)
 
+    def _is_to_adopt(self, ref: EndRef) -> bool:
+        return _attempt(ref) in self.runs.adopted and ref not in self._adopted_ends
+
+    def _adopting(self, host: str, ref: EndRef) -> None:
+        """Let an end be heard from its first message on, for its figures."""
+        self._adopted_ends.add(ref)
+        asyncio.get_running_loop().call_soon(self._hear_again, host, ref)
+
+    def _hear_again(self, host: str, ref: EndRef) -> None:
+        for message in self._early.pop((host, ref), []):
+            self.hosts.hosts[host].take(message)
+
+    def _taking(self, host: str, message: OfEnd) -> None:
+        """Say whether what comes was recorded by the coordinator before."""
+        ref = message.ref
+        if (recorder := self.runs.recorders.get(ref.run)) is not None:
+            is_stored = message.number <= self._stored(host, ref)
+            recorder.is_replayed = ref in self._adopted_ends and is_stored
+
     def _taken(self, host: str, message: OfEnd) -> None:
         """Note a message whose events a run has recorded."""
         if (recorder := self.runs.recorders.get(message.ref.run)) is not None:
-            recorder.received(_key(host, message.ref), message.number)
+            if not recorder.is_replayed:
+                recorder.received(_key(host, message.ref), message.number)
+            recorder.is_replayed = False
 
     def _late(self, host: str, message: OfEnd) -> None:
+        ref = message.ref
+        if self._is_to_adopt(ref):
+            self._early.setdefault((host, ref), []).append(message)
+            return
         if not self._late_events.take(_key(host, message.ref), message):
             self.hosts.committed(host, message)  # of a run that was deleted
+
+    def _run_ended(self, run: str) -> None:
+        """Let what was never heard of a run's attempts be late."""
+        self.runs.adopted = {one for one in self.runs.adopted if one[0] != run}
+        for host, ref in [key for key in self._early if key[1].run == run]:
+            for message in self._early.pop((host, ref)):
+                self._late(host, message)
 
     def _written(self, run: str, received: Mapping[EndKey, int]) -> None:
         """Tell hosts what is in the store."""
@@ -134,11 +182,12 @@ class Coordinator:
         for known in requests(self._store):
             self._log.name(known.run_id, known.name)
         self._log.begin()
+        self.runs.recover()
         async with self.hosts, asyncio.TaskGroup() as group:
             group.create_task(self.lease.keep())
             group.create_task(self._log.run())
             group.create_task(self._tick())
-            self.runs.recover()
+            self.runs.start_ready()
             submissions = await self._carrier.listen("bench.submit.*", self._desk.take)
             say("ready")
             try:
@@ -156,6 +205,10 @@ class Coordinator:
         while True:
             self.runs.start_ready()
             await asyncio.sleep(TICK_S)
+
+
+def _attempt(ref: EndRef) -> tuple[str, int, int]:
+    return ref.run, ref.trial, ref.attempt
 
 
 def _key(host: str, ref: EndRef) -> EndKey:

@@ -13,6 +13,7 @@ from typing import Any
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.fleet.admin.members import Person
 from benchctl.fleet.carrier.carrier import Delivered
+from benchctl.fleet.coordinator.judging import refusals
 from benchctl.fleet.coordinator.queue import may_stop, refusal
 from benchctl.fleet.coordinator.runs import FleetRuns, LimitsOf
 from benchctl.fleet.coordinator.submissions import (
@@ -24,14 +25,16 @@ from benchctl.fleet.link import FleetHosts
 from benchctl.fleet.messages import Done, Refused
 from benchctl.fleet.person_messages import (
     PART_BYTES,
+    CheckPlan,
     FetchRun,
     HostList,
-    HostState,
+    HostReport,
     KnownRun,
     ListHosts,
     ListQueue,
     ListRuns,
     OfPerson,
+    PlanChecked,
     Queue,
     QueuedRun,
     RunList,
@@ -102,6 +105,8 @@ class Desk:
             case Submit():
                 async with self._submitting:  # two at once could pass a limit together
                     return await self._submit(person, limits, asked)
+            case CheckPlan(submit):
+                return await self._check(person, limits, submit)
             case StopRun() | SkipTrial():
                 return self._steer(person, limits, asked)
             case ListQueue():
@@ -125,11 +130,27 @@ class Desk:
         request = request_of(prepared, person, self._wall())
         if why := refusal(request, limits, self._runs.asked_by(person)):
             return Refused(why)
+        if whys := await refusals(prepared, self._fleet):
+            more = f"; and {len(whys) - 1} more" if len(whys) > 1 else ""
+            hint = "benchctl plan --fleet FILE shows all of them"
+            return Refused(f"{whys[0]}{more}", hint if more else "")
         store = self._runs.store
         recorded = await asyncio.to_thread(record_submission, asked, prepared, request, store)
         self._on_new_run(recorded.run_id, recorded.name)
         self._runs.add(recorded)
         return self._submitted(recorded.name)
+
+    async def _check(self, person: str, limits: Person, asked: Submit) -> ToPerson:
+        prepared = await asyncio.to_thread(plan_submission, asked, self._hosts())
+        request = request_of(prepared, person, self._wall())
+        why = refusal(request, limits, self._runs.asked_by(person))
+        told = [*filter(None, [why]), *await refusals(prepared, self._fleet)]
+        known = self._fleet.hosts
+        away = [
+            known[name].away if name in known else f"host {name} was not heard of yet"
+            for name in sorted(request.hosts)
+        ]
+        return PlanChecked(len(prepared.plan), tuple(told), tuple(filter(None, away)))
 
     def _submitted(self, name: str) -> Submitted:
         with closing(Reader(self._runs.store)) as reader:
@@ -167,12 +188,12 @@ class Desk:
         for name in self._hosts():
             known = self._fleet.hosts.get(name)
             if known is None or known.last is None:
-                found.append(HostState(name, is_away=True))
+                found.append(HostReport(name, is_away=True))
                 continue
             heard_s = self._wall() - known.silent_s
             clock = known.clock.reading(self._wall())
             offset_s = clock.offset_s if clock else 0.0
-            found.append(HostState(name, bool(known.away), heard_s, offset_s, known.last))
+            found.append(HostReport(name, bool(known.away), heard_s, offset_s, known.last))
         return HostList(tuple(found))
 
     def _run_list(self, most: int) -> RunList:

@@ -13,7 +13,7 @@ from benchctl.backends import Registry
 from benchctl.engine.runner.runner import Runner, RunnerParts
 from benchctl.errors import BenchctlError
 from benchctl.fleet.admin.members import Person
-from benchctl.fleet.coordinator.queue import Request, waits_for
+from benchctl.fleet.coordinator.queue import AskedRun, waits_for
 from benchctl.hosts.hosts import Hosts, OnConnect
 from benchctl.run.planned import FleetTarget
 from benchctl.run.status import Status
@@ -46,24 +46,31 @@ class FleetRuns:
         *,
         on_logged: OnLogged,
         on_written: Callable[[str, Mapping[EndKey, int]], object],
+        on_ended: Callable[[str], object],
     ) -> None:
         """``hosts`` gives a run its hosts; ``on_written`` hears of the events of its ends."""
+        self._on_ended = on_ended
         self.store = store
         self._registry, self._hosts, self._limits, self._wall = registry, hosts, limits, wall
         self._on_logged, self._on_written = on_logged, on_written
         self._liveness = Liveness(store, together=True)
-        self._asked: dict[str, Request] = {}
+        self._asked: dict[str, AskedRun] = {}
         """Those that have not ended and those of the last day, by the name of the run."""
-        self._waiting: dict[str, Request] = {}
+        self._waiting: dict[str, AskedRun] = {}
         self._running: dict[str, Runner] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self.recorders: dict[str, LoggedRecorder] = {}
         """Of the runs that are measured."""
+        self.adopted: set[tuple[str, int, int]] = set()
+        """Run, position and attempt of what hosts had begun when this coordinator began."""
 
     # --- at the start and the end ---------------------------------------------------------------
 
     def recover(self) -> None:
-        """Let the runs that were measured, or waited, when the last coordinator ended go on."""
+        """Take over the runs that were measured, or waited, when the last coordinator ended.
+
+        Their attempts that hosts have begun go on; `start_ready` lets the runs go on.
+        """
         with closing(Reader(self.store)) as reader:
             for stored in requests(self.store):
                 run = reader.run(stored.run_id)
@@ -72,16 +79,18 @@ class FleetRuns:
                     for host in run.settings.network.elsewhere.values()
                     if isinstance(host.reach, FleetTarget)
                 }
-                request = Request(
+                request = AskedRun(
                     run.id, run.name, stored.person, frozenset(hosts), run.settings.at_once,
                     stored.sent_bytes, stored.created_time,
                 )  # fmt: skip
                 self._asked[run.name] = request
                 if stored.status == Status.RUNNING:
-                    reopen_logged(self.store, run.id, self._on_logged)
+                    begun = dict(_begun(reader, run.id))
+                    kept = list(begun)
+                    self.adopted |= {(run.name, at, number) for at, number in begun.items()}
+                    reopen_logged(self.store, run.id, self._on_logged, kept=kept)
                 if stored.status in (Status.PLANNED, Status.RUNNING):
                     self._waiting[run.name] = request
-        self.start_ready()
 
     async def close(self) -> None:
         """Leave all runs as they are: the next coordinator goes on with them."""
@@ -92,7 +101,7 @@ class FleetRuns:
 
     # --- what begins ----------------------------------------------------------------------------
 
-    def add(self, request: Request) -> None:
+    def add(self, request: AskedRun) -> None:
         """Let a run that is in the store begin as soon as it may."""
         self._asked[request.name] = self._waiting[request.name] = request
         self.start_ready()
@@ -104,13 +113,13 @@ class FleetRuns:
                 del self._waiting[name]
                 self._start(request)
 
-    def _waits_for(self, request: Request) -> str:
+    def _waits_for(self, request: AskedRun) -> str:
         limits = self._limits(request.person)
         if limits is None:
             return f"{request.person}, who is not of the fleet any more"
         return waits_for(request, limits, [self._asked[name] for name in self._running])
 
-    def _start(self, request: Request) -> None:
+    def _start(self, request: AskedRun) -> None:
         parts = RunnerParts(
             self._liveness,
             None,
@@ -143,6 +152,7 @@ class FleetRuns:
         finally:
             del self._running[name], self._tasks[name]
             self.recorders.pop(name, None)
+            self._on_ended(name)
         self.start_ready()
 
     # --- what people ask ------------------------------------------------------------------------
@@ -157,7 +167,7 @@ class FleetRuns:
         known = (one.name for one in requests(self.store) if one.token == token)
         return next(known, None)
 
-    def asked_by(self, person: str) -> list[Request]:
+    def asked_by(self, person: str) -> list[AskedRun]:
         """Return what a person asked for."""
         return [one for one in self._asked.values() if one.person == person]
 
@@ -182,9 +192,18 @@ class FleetRuns:
         runner.signals.skip.set()
         return ""
 
-    def queue(self) -> Iterator[tuple[Request, str]]:
+    def queue(self) -> Iterator[tuple[AskedRun, str]]:
         """Yield the runs that are measured, then those that wait, and what for."""
         for name in self._running:
             yield self._asked[name], ""
         for request in self._waiting.values():
             yield request, self._waits_for(request) or "the next moment"
+
+
+def _begun(reader: Reader, run_id: int) -> Iterator[tuple[int, int]]:
+    """Yield the trials whose hosts were told to go, and that have no result: position, attempt."""
+    for trial in reader.trials(run_id):
+        if trial.status is Status.RUNNING and trial.started_time:
+            flows = reader.flows(trial.id)
+            if flows and all(flow.status is Status.RUNNING for flow in flows):
+                yield trial.position, flows[0].attempt

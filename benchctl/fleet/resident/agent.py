@@ -27,12 +27,13 @@ import benchctl
 from benchctl.api import Role, Tool
 from benchctl.backends import Registry, installed
 from benchctl.engine.checks.tools import Toolbox
-from benchctl.engine.trial.ends import schema_of, version_of
+from benchctl.engine.trial.ends import EndSpec, schema_of, version_of
 from benchctl.errors import MissingError
 from benchctl.fleet.carrier.carrier import Carrier, Delivered, StreamFullError
 from benchctl.fleet.host_messages import (
     EndOver,
     Heartbeat,
+    JudgeEnds,
     OfEnd,
     OfHost,
     Plugin,
@@ -212,10 +213,21 @@ class HostAgent:
         match signed.message:
             case Prepare() as message:
                 self._do_later(self._look_up(number, message))
+            case JudgeEnds() as message:
+                self._do_later(self._judge(number, message))
             case AskHost() as message:
                 self._do_later(self._answer(number, message))
             case message:
                 await self._do(self._states.message(number, message, time.time()))
+
+    async def _judge(self, number: int, message: JudgeEnds) -> None:
+        """Say what would be refused, and start nothing."""
+        said = []
+        for end in message.ends:
+            other = end.spec.peer if end.spec.role is Role.SERVER else end.spec.address
+            targets = await self._resolve(other) if other else ()
+            said.append(self._why_not(end.spec, targets)[0])
+        await self._reply(number, Done(said))
 
     async def _look_up(self, number: int, message: Prepare) -> None:
         """Resolve the addresses of a plan, once: what is judged is what is used."""
@@ -262,31 +274,35 @@ class HostAgent:
     # --- ends -------------------------------------------------------------------------------
 
     def _refusal(self, prepared: PreparedEnd) -> str:
-        spec, name = prepared.spec, self._identity.name
+        why, sent_bytes = self._why_not(prepared.spec, self._targets.get(prepared.ref, ()))
+        if not why:
+            self._day.add(sent_bytes)
+        return why
+
+    def _why_not(self, spec: EndSpec, targets: Collection[str]) -> tuple[str, float]:
+        """Return why an end may not run here, empty if it may, and what it sends and receives."""
+        name = self._identity.name
         here = next((one for one in self._plugins if one.name == spec.backend), None)
         if here is None:
-            return f"host {name} has no backend {spec.backend}"
+            return f"host {name} has no backend {spec.backend}", 0.0
         if here.why_not:
-            return f"host {name}: {here.why_not}"
+            return f"host {name}: {here.why_not}", 0.0
         if (spec.version, spec.schema) != (here.version, here.schema):
             ours = f"{here.version or 'a file'} ({here.schema[:8]})"
             theirs = f"{spec.version or 'a file'} ({spec.schema[:8]})"
-            return f"host {name} has {spec.backend} {ours}, and the coordinator {theirs}"
+            return f"host {name} has {spec.backend} {ours}, and the coordinator {theirs}", 0.0
         backend = self._registry.load(spec.backend)
         try:
             flow = spec.flow(backend, _NO_TOOL)
             amount = amount_of(backend, flow.params, self._link_bps)
         except ValueError as error:
-            return f"host {name}: {error}"
+            return f"host {name}: {error}", 0.0
         load = HostLoad(self._running_bps(), self._day.bytes)
-        targets = self._targets.get(prepared.ref, ())
         why = refusal(
             self._limits, spec, backend, flow.params, targets, self._identity.fleet_addresses,
             load, self._link_bps, datetime.now().astimezone(),
         )  # fmt: skip
-        if not why:
-            self._day.add(amount.bytes)
-        return f"host {name}: {why}" if why else ""
+        return f"host {name}: {why}" if why else "", amount.bytes
 
     def _running_bps(self) -> float:
         total = 0.0

@@ -119,11 +119,13 @@ def forget_sent(path: Path, last: Mapping[int, int]) -> None:
         )
 
 
-def reopen_logged(path: Path, run_id: int, on_logged: OnLogged, *, failed: bool = False) -> None:
-    """Reopen a run as `reopen_run` does, and log it. Raises StoreError."""
+def reopen_logged(
+    path: Path, run_id: int, on_logged: OnLogged, *, kept: Sequence[int] = ()
+) -> None:
+    """Reopen a run but for some trials, by their position, and log it. Raises StoreError."""
     with writing(path) as connection:
-        reopen_trials(connection, run_id, failed=failed)
-        logged = _log(connection, run_id, [Reopen(failed)])
+        reopen_trials(connection, run_id, failed=False, kept=kept)
+        logged = _log(connection, run_id, [Reopen(failed=False, kept=tuple(kept))])
     for number, data in logged:
         on_logged(run_id, number, data)
 
@@ -169,6 +171,20 @@ class LoggedRecorder(Recorder):
         self._refs: dict[int, FlowRef] = {}
         self._received: dict[EndKey, int] = {}
         self._logged: list[tuple[int, bytes]] = []
+
+    is_replayed = False
+    """Whether what comes was recorded before, by another process: then samples and notes do not
+    come twice."""
+
+    def add_sample(self, flow_id: int, *values: Any, **named: Any) -> None:
+        if not self.is_replayed:
+            super().add_sample(flow_id, *values, **named)
+
+    def add_note(
+        self, text: str, level: str, time: float, trial_id: int | None, flow_id: int | None
+    ) -> None:
+        if not self.is_replayed:
+            super().add_note(text, level, time, trial_id, flow_id)
 
     def received(self, end: EndKey, number: int) -> None:
         """Note that an event of an end, and all before it, are among what was recorded."""

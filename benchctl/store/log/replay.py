@@ -108,8 +108,10 @@ class CopyRecorder(Recorder):
                     raise ValueError("a sample has too few values, or too many")
                 self._samples += [(key, *row) for row in write.rows]
             case Reopen():
-                failed = write.failed
-                self._take(lambda: reopen_trials(self._connection, self._run_id, failed=failed))
+                failed, kept = write.failed, write.kept
+                self._take(
+                    lambda: reopen_trials(self._connection, self._run_id, failed=failed, kept=kept)
+                )
 
     def _trial(self, position: int) -> int:
         return self._own(

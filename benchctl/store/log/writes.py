@@ -105,9 +105,10 @@ class AddSamples(Write, frozen=True, tag="samples"):
 
 
 class Reopen(Write, frozen=True, tag="reopen"):
-    """`benchctl.store.record.reopen_run`."""
+    """`benchctl.store.record.reopen_trials`."""
 
     failed: bool
+    kept: Annotated[tuple[_Count, ...], Meta(max_length=100_000)] = ()
 
 
 AnyWrite = (

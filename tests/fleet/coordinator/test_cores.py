@@ -12,7 +12,7 @@ from benchctl.fleet.carrier.memory import Broker
 from benchctl.fleet.coordinator.lease import CoordinatorLease, LostLeaseError
 from benchctl.fleet.coordinator.presence import AWAY_S, Presence
 from benchctl.fleet.coordinator.queue import (
-    Request,
+    AskedRun,
     may_stop,
     refusal,
     waits_for,
@@ -182,7 +182,7 @@ def test_a_clock_that_is_set_makes_no_host_away(steps):
 
 
 def request(person="alice", hosts="ab", trials=1, sent=0.0, at=0.0, run_id=1):
-    return Request(run_id, "r", person, frozenset(hosts), trials, sent, at)
+    return AskedRun(run_id, "r", person, frozenset(hosts), trials, sent, at)
 
 
 LIMITS = Person("", "run", hosts_at_once=3, trials_at_once=2, bytes_a_day=100)

@@ -1,17 +1,20 @@
 """People, a coordinator and real agents over a carrier in memory: submissions become results."""
 
 import asyncio
+import socket
+import sqlite3
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 from fleet.people_support import PeopleFleet, until
 
-from benchctl.cli.shared.fleet import submission
+from benchctl.cli.shared.fleet_run import submission
 from benchctl.errors import UsageError
 from benchctl.fleet.admin.members import Person
 from benchctl.fleet.copy import follow_run
-from benchctl.fleet.person_messages import HostList, ListHosts, Submitted
+from benchctl.fleet.limits import Limits
+from benchctl.fleet.person_messages import CheckPlan, HostList, ListHosts, PlanChecked, Submitted
 from benchctl.run.status import Status
 from benchctl.store.read import Reader
 
@@ -24,6 +27,7 @@ address = "127.0.0.1"
 [hosts.oslo]
 fleet = true
 address = "127.0.0.1"
+ports = "28000-28020"
 [flows.main]
 backend = "simpleperf"
 from = "paris"
@@ -42,6 +46,14 @@ def fleet(tmp_path):
     )  # fmt: skip
 
 
+def some_ports():
+    """Return a range of ports that is likely free: tests run at the same time."""
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        first = min(found.getsockname()[1], 65_000)
+    return f"{first}-{first + 20}"
+
+
 def written(folder, text, name="mesh.toml"):
     path = Path(folder) / name
     path.write_text(text)
@@ -49,6 +61,7 @@ def written(folder, text, name="mesh.toml"):
 
 
 async def submit(fleet, text=PROFILE, person="alice", sets=()):
+    text = text.replace("28000-28020", some_ports())
     message = submission(written(fleet.folder, text), sets, (), None, (), yes=False)
     return await fleet.link(person).ask(message, Submitted)
 
@@ -93,7 +106,7 @@ def test_a_submitted_profile_is_measured_by_agents_and_seen_in_the_copy(fleet):
         (("fleet = true", 'ssh = "root@example.net"'), "a fleet logs in to no hosts"),
         (('[flows.main]', '[hosts.berlin]\nfleet = true\naddress = "127.0.0.1"\n[flows.main]'),
          "the fleet has no host berlin"),
-        (('[hosts.oslo]\nfleet = true\naddress = "127.0.0.1"', ""), "oslo"),
+        (('[hosts.oslo]\nfleet = true\n', "[hosts.oslo]\n"), "oslo"),
         (('interval', 'intervall'), "intervall"),
     ],
 )  # fmt: skip
@@ -122,6 +135,27 @@ def test_what_a_person_may_not_is_refused(fleet, person, why):
     asyncio.run(main())
 
 
+def test_what_the_owner_of_a_host_does_not_allow_is_refused_before_anything_runs(fleet):
+    slow = Limits(networks=("127.0.0.0/8",), rate_bps=1e6)
+
+    async def main():
+        async with fleet.serving(), fleet.agents("paris"), fleet.agents("oslo", limits=slow):
+            await hosts_are_there(fleet)
+            with pytest.raises(UsageError, match=r"host oslo: .*1\.00 Mbit/s") as caught:
+                await submit(fleet)
+            assert "\n" not in caught.value.message
+            asked = submission(written(fleet.folder, PROFILE), (), (), None, (), yes=False)
+            told = await fleet.link("alice").ask(CheckPlan(asked), PlanChecked)
+            assert (told.trials, len(told.refusals), told.away) == (2, 1, ())
+            asked = submission(
+                written(fleet.folder, PROFILE), ["main.rate=500kbit"], (), None, (), yes=False
+            )
+            told = await fleet.link("alice").ask(CheckPlan(asked), PlanChecked)
+            assert told.refusals == ()
+
+    asyncio.run(main())
+
+
 def test_a_run_waits_for_hosts_that_are_away(fleet):
     async def main():
         async with fleet.serving() as coordinator:
@@ -133,3 +167,118 @@ def test_a_run_waits_for_hosts_that_are_away(fleet):
                 )
 
     assert asyncio.run(main()) is Status.OK
+
+
+# --- faults -------------------------------------------------------------------------------------
+
+LONGER = PROFILE.replace('duration = "1s"', 'duration = "3s"')
+
+
+def samples_of(store, name):
+    """Return the samples of a run: trial, attempt, flow, role, stream and start of each."""
+    if not store.exists():
+        return []
+    with closing(Reader(store)) as reader:
+        run_id = reader.names().get(name)
+        if run_id is None:
+            return []
+        return [
+            (trial.position, flow.attempt, flow.name, sample.role, sample.stream, sample.start_s)
+            for trial in reader.trials(run_id)
+            for flow in reader.flows(trial.id, all_attempts=True)
+            for sample in reader.samples(flow.id)
+        ]
+
+
+def outcome(store, name):
+    """Return status and attempts of each trial."""
+    with closing(Reader(store)) as reader:
+        run = reader.find(name)
+        return [(str(trial.status), reader.attempts(trial.id)) for trial in reader.trials(run.id)]
+
+
+def test_a_killed_coordinator_costs_no_sample_and_no_trial_is_measured_again(fleet, tmp_path):
+    async def main():
+        async with fleet.agents("paris", "oslo"), fleet.serving() as first:
+            await hosts_are_there(fleet)
+            submitted = await submit(fleet, LONGER)
+            await until(lambda: len(samples_of(fleet.store, submitted.run)) > 10)
+            # As a kill does: the store is as it is, and nothing is said any more.
+            killed = tmp_path / "killed.sqlite"
+            with closing(sqlite3.connect(fleet.store)) as store:
+                store.execute("VACUUM INTO ?", (str(killed),))
+            before = samples_of(killed, submitted.run)
+            await first._carrier.cut()
+            fleet.store = killed
+            async with fleet.serving():
+                status = await follow_run(
+                    fleet.link("alice"), fleet.members["alice"], submitted.run, fleet.copy
+                )
+            return submitted.run, before, status
+
+    name, before, status = asyncio.run(main())
+    assert outcome(fleet.store, name) == [("ok", 1)] * 2
+    assert status is Status.OK
+    for store in (fleet.store, fleet.copy):
+        found = samples_of(store, name)
+        assert len(found) == len(set(found)), "none twice"
+        assert set(before) <= set(found)
+        of_first = [one for one in found if one[0] == 0 and one[3] == "client"]
+        assert len(of_first) >= 29
+    with closing(Reader(fleet.store)) as reader:
+        first = next(reader.trials(reader.find(name).id))
+        figure = reader.figures(reader.flows(first.id)[0].id)["send", "throughput_bps"]
+        assert 15e6 < figure.value < 25e6
+
+
+def test_what_is_delivered_twice_is_stored_once(fleet):
+    async def main():
+        fleet.broker.twice = True
+        async with fleet.serving(), fleet.agents("paris", "oslo"):
+            await hosts_are_there(fleet)
+            submitted = await submit(fleet)
+            await follow_run(fleet.link("alice"), fleet.members["alice"], submitted.run, fleet.copy)
+            return submitted.run
+
+    name = asyncio.run(main())
+    assert outcome(fleet.store, name) == [("ok", 1)] * 2
+    found = samples_of(fleet.copy, name)
+    assert len(found) == len(set(found)) == len(samples_of(fleet.store, name)) >= 16
+
+
+def test_a_host_that_is_cut_off_brings_what_it_measured_when_it_is_back(fleet):
+    async def main():
+        async with fleet.serving(), fleet.agents("paris", "oslo"):
+            await hosts_are_there(fleet)
+            submitted = await submit(fleet, LONGER)
+            await until(lambda: len(samples_of(fleet.store, submitted.run)) > 10)
+            await fleet.carriers["paris"].cut()
+            await asyncio.sleep(6)  # longer than its trial, and than hosts are there without a word
+            await fleet.carriers["paris"].mend()
+            await follow_run(fleet.link("alice"), fleet.members["alice"], submitted.run, fleet.copy)
+            return submitted.run
+
+    name = asyncio.run(main())
+    assert outcome(fleet.store, name) == [("ok", 1)] * 2
+    found = samples_of(fleet.store, name)
+    assert len(found) == len(set(found))
+    assert len([one for one in found if one[0] == 0 and one[3] == "client"]) >= 29
+
+
+def test_an_agent_that_is_killed_costs_its_own_trial_one_attempt(fleet):
+    async def main():
+        async with fleet.serving(), fleet.agents("oslo"):
+            async with fleet.agent("paris"):
+                await hosts_are_there(fleet)
+                submitted = await submit(fleet, LONGER, sets=["run.attempts=2"])
+                await until(lambda: len(samples_of(fleet.store, submitted.run)) > 10)
+            async with fleet.agent("paris"):
+                await follow_run(
+                    fleet.link("alice"), fleet.members["alice"], submitted.run, fleet.copy
+                )
+            return submitted.run
+
+    name = asyncio.run(main())
+    assert outcome(fleet.store, name) == [("ok", 2), ("ok", 1)]
+    found = samples_of(fleet.store, name)
+    assert len(found) == len(set(found))
