@@ -25,6 +25,7 @@ from benchctl.fleet.host_messages import (
     GoingEnd,
     Heartbeat,
     Lock,
+    Neighbours,
     OfEnd,
     PreparedAt,
     PreparedEnd,
@@ -82,6 +83,8 @@ class FleetHosts:
         self.host_wait_s = host_wait_s
         self.hosts: dict[str, DrivenHost] = {}
         """Those that were heard of."""
+        self._introduced: dict[str, tuple[str, Neighbours]] = {}
+        self._telling: set[asyncio.Task[None]] = set()
         self._subscriptions: list[Subscription] = []
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -97,7 +100,7 @@ class FleetHosts:
     async def __aexit__(self, *_: object) -> None:
         for subscription in self._subscriptions:
             await subscription.close()
-        await cancel(*self._tasks)
+        await cancel(*self._tasks, *self._telling)
 
     def _opener(
         self, kind: Any, take: Callable[[str, Any], None], *, repeats: bool = False
@@ -119,6 +122,27 @@ class FleetHosts:
             state = self.hosts[name] = DrivenHost(name, self._carrier, self._identity)
             self._tasks.append(asyncio.ensure_future(state.watch()))
         state.hear(beat, time.monotonic())
+        self._introduce(state)
+
+    def _introduce(self, host: DrivenHost) -> None:
+        """Tell a host the addresses of the others, if it does not know them."""
+        beats = (state.last for state in self.hosts.values())
+        addresses = {address for beat in beats if beat is not None for address in beat.addresses}
+        told = Neighbours(tuple(sorted(addresses)))
+        key = host.last.nonce if host.last else "", told
+        if self._introduced.get(host.name) == key:
+            return
+        self._introduced[host.name] = key
+
+        async def tell() -> None:
+            try:
+                await host.ask(told)
+            except HostError:
+                self._introduced.pop(host.name, None)  # with its next heartbeat
+
+        task = asyncio.ensure_future(tell())
+        self._telling.add(task)
+        task.add_done_callback(self._telling.discard)
 
     def _take(self, name: str, message: OfEnd) -> None:
         state = self.hosts.get(name)
