@@ -16,9 +16,9 @@ from pathlib import Path
 
 from benchctl.errors import FleetError, StoreError
 from benchctl.fleet.carrier.carrier import Delivered, Subscription
-from benchctl.fleet.person import PersonLink
-from benchctl.fleet.person_messages import PEOPLE, FetchRun, ListRuns, LogEntry, RunList, RunPart
-from benchctl.fleet.trust.membership import Membership
+from benchctl.fleet.person import PersonLink, copy_path, opened
+from benchctl.fleet.person_messages import PEOPLE, FetchRun, ListRuns, RunList, RunPart, RunWrites
+from benchctl.fleet.trust.membership import Membership, read_membership
 from benchctl.fleet.trust.signing import UntrustedError, Verifier
 from benchctl.run.status import Status
 from benchctl.store.copy import check_tables, copy_run
@@ -97,7 +97,7 @@ class RunFollower:
         keys = member.key_set().find
         # The numbers of a run's messages drop repeats; the last process may have seen them.
         self._verifier = Verifier(member.fleet, PEOPLE, keys, "coordinator", repeats=True)
-        self._messages: asyncio.Queue[LogEntry] = asyncio.Queue()
+        self._messages: asyncio.Queue[RunWrites] = asyncio.Queue()
         self._told_cut = False
         self.as_of: float = wall()
         """When the copy was the same as the coordinator's store, as far as is known."""
@@ -138,7 +138,7 @@ class RunFollower:
 
     async def _take(self, message: Delivered) -> None:
         try:
-            entry = self._verifier.open(message.data, None, LogEntry).message
+            entry = self._verifier.open(message.data, None, RunWrites).message
         except UntrustedError:
             return
         if entry.run == self._name:
@@ -148,7 +148,7 @@ class RunFollower:
         """Replay what has come, at most some tenths of a second later."""
         try:
             async with asyncio.timeout(FLUSH_S):
-                entry: LogEntry | None = await self._messages.get()
+                entry: RunWrites | None = await self._messages.get()
         except TimeoutError:
             entry = None
         self._note_cut(recorder)
@@ -218,3 +218,32 @@ async def bring_up_to_date(link: PersonLink, member: Membership, copy: Path) -> 
             except (GapError, TimeoutError):
                 remove_run(copy, run_id)
                 await fetch_run(link, known.run, copy)
+
+
+def copy_of(file: Path) -> Path:
+    """Return the copy on this machine of the fleet of a person's file. Raises FleetError."""
+    return copy_path(read_membership(file))
+
+
+def update_copy(file: Path) -> None:
+    """Bring the copy up to date. Raises FleetError if the fleet is not reached, and StoreError."""
+
+    async def update() -> None:
+        async with opened(file) as (link, member):
+            await bring_up_to_date(link, member, copy_path(member))
+
+    asyncio.run(update())
+
+
+def bring_run(file: Path, name: str) -> tuple[Path, int]:
+    """Bring a run into the copy if it is not there; returns the copy, and its id in it.
+
+    Raises UsageError if there is no such run, FleetError and StoreError.
+    """
+
+    async def bring() -> tuple[Path, int]:
+        async with opened(file) as (link, member):
+            copy = copy_path(member)
+            return copy, await copied(link, name, copy)
+
+    return asyncio.run(bring())

@@ -33,6 +33,7 @@ from benchctl.fleet.host_messages import (
 )
 from benchctl.fleet.host_state import HINT, PING_S, CoordinatorIdentity, HostState
 from benchctl.fleet.messages import COORDINATOR, AskHost, Done, EndRef
+from benchctl.fleet.presence import Standstill
 from benchctl.fleet.trust.signing import UntrustedError, Verifier
 from benchctl.hosts.clocks import HostClock
 from benchctl.hosts.local.spawn import STOP_GRACE_S, OnData, Process
@@ -82,11 +83,13 @@ class FleetHosts:
         self.host_wait_s = host_wait_s
         self.hosts: dict[str, HostState] = {}
         """Those that were heard of."""
+        self._standstill = Standstill(time.monotonic())
         self._subscriptions: list[Subscription] = []
         self._tasks: list[asyncio.Task[None]] = []
 
     async def __aenter__(self) -> Self:
         carrier = self._carrier
+        self._tasks.append(asyncio.ensure_future(self._tick()))
         self._subscriptions = [
             await carrier.listen("bench.hb.*", self._opener(Heartbeat, self._hear)),
             await carrier.follow("bench.smp.*", 0, self._opener(OfEnd, self._take, repeats=True)),
@@ -98,6 +101,11 @@ class FleetHosts:
         for subscription in self._subscriptions:
             await subscription.close()
         await cancel(*self._tasks)
+
+    async def _tick(self) -> None:
+        while True:
+            self._standstill.tick(time.monotonic())
+            await asyncio.sleep(PING_S)
 
     def _opener(
         self, kind: Any, take: Callable[[str, Any], None], *, repeats: bool = False
@@ -116,7 +124,9 @@ class FleetHosts:
     def _hear(self, name: str, beat: Heartbeat) -> None:
         state = self.hosts.get(name)
         if state is None:
-            state = self.hosts[name] = HostState(name, self._carrier, self._identity)
+            state = self.hosts[name] = HostState(
+                name, self._carrier, self._identity, self._standstill
+            )
             self._tasks.append(asyncio.ensure_future(state.watch()))
         state.hear(beat, time.monotonic())
 

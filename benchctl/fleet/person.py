@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -93,3 +94,16 @@ class PersonLink:
         if not isinstance(said, kind):
             raise FleetError(f"fleet {self._member.fleet}: its coordinator gave another answer")
         return said
+
+
+def ask_fleet(file: Path, message: Any, kind: type[T]) -> T:
+    """Return the coordinator's answer to one message of the person of a file.
+
+    Raises UsageError if it refuses, and FleetError.
+    """
+
+    async def ask() -> T:
+        async with opened(file) as (link, _):
+            return await link.ask(message, kind)
+
+    return asyncio.run(ask())

@@ -138,7 +138,7 @@ class Queue(FleetMessage, frozen=True, tag="queue"):
     runs: Annotated[tuple[QueuedRun, ...], Meta(max_length=_MOST_ROWS)]
 
 
-class HostState(Struct, frozen=True, forbid_unknown_fields=True):
+class HostReport(Struct, frozen=True, forbid_unknown_fields=True):
     """A host as the coordinator knows it.
 
     ``heard_s`` is when it was last heard of, by the coordinator's clock; 0 for never. ``offset_s``
@@ -156,7 +156,7 @@ class HostState(Struct, frozen=True, forbid_unknown_fields=True):
 class HostList(FleetMessage, frozen=True, tag="hosts"):
     """The answer to `ListHosts`."""
 
-    hosts: Annotated[tuple[HostState, ...], Meta(max_length=_MOST_ROWS)]
+    hosts: Annotated[tuple[HostReport, ...], Meta(max_length=_MOST_ROWS)]
 
 
 class KnownRun(Struct, frozen=True, forbid_unknown_fields=True):
@@ -187,7 +187,7 @@ class RunPart(FleetMessage, frozen=True, tag="run part"):
 ToPerson = Submitted | PlanChecked | Queue | HostList | RunList | RunPart | Done | Refused
 
 
-class LogEntry(FleetMessage, frozen=True, tag="log"):
+class RunWrites(FleetMessage, frozen=True, tag="log"):
     """The next writes of a run, as `benchctl.store.log.writes` has them."""
 
     run: ShortText

@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from benchctl.fleet.admin.members import Person
 from benchctl.fleet.carrier.memory import Broker
 from benchctl.fleet.coordinator.coordinator import Coordinator, FleetMembers
-from benchctl.fleet.coordinator.queue import Request
+from benchctl.fleet.coordinator.queue import AskedRun
 from benchctl.fleet.limits import Limits
 from benchctl.fleet.messages import COORDINATOR
 from benchctl.fleet.person import PersonLink
@@ -133,7 +133,7 @@ class PeopleFleet:
         token = f"{person} {self.root.text}{id(planned)}"
         run = PlannedRun("p", "", 1, settings, planned, "")
         run_id, name = create_run(self.store, run, 1e9, asked=RunRequest(person, token, 1e6))
-        return Request(run_id, name, person, frozenset(), 1, 1e6, 1e9)
+        return AskedRun(run_id, name, person, frozenset(), 1, 1e6, 1e9)
 
 
 async def until(happens):

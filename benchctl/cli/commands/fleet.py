@@ -282,8 +282,8 @@ def queue(
     """Show who measures what, and what waits for what."""
     import msgspec
 
-    from benchctl.cli.shared.fleet import ask_fleet
     from benchctl.fleet.admin.directory import ADMIN_FILE
+    from benchctl.fleet.person import ask_fleet
     from benchctl.fleet.person_messages import ListQueue, Queue
 
     told = ask_fleet(file or _opened(directory).path / ADMIN_FILE, ListQueue(), Queue)

@@ -270,8 +270,8 @@ def stop(
     with options.open_reader(store) as reader:
         run = reader.find(name)
     if fleet is not None:
-        from benchctl.cli.shared.fleet import ask_fleet
         from benchctl.fleet.messages import Done
+        from benchctl.fleet.person import ask_fleet
         from benchctl.fleet.person_messages import StopRun
 
         ask_fleet(fleet, StopRun(run.name), Done)

@@ -1,12 +1,11 @@
-"""What commands ask a fleet for, and the copy of its runs that they read."""
+"""The copy of a fleet's runs that commands read."""
 
 from __future__ import annotations
 
-import asyncio
 import sys
 import time
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from benchctl.errors import FleetError
 from benchctl.visible import visible
@@ -14,34 +13,16 @@ from benchctl.visible import visible
 T = TypeVar("T")
 
 
-def ask_fleet(file: Path, message: Any, kind: type[T]) -> T:
-    """Return the coordinator's answer. Raises UsageError if it refuses, and FleetError."""
-    from benchctl.fleet.person import opened
-
-    async def ask() -> T:
-        async with opened(file) as (link, _):
-            return await link.ask(message, kind)
-
-    return asyncio.run(ask())
-
-
 def current_copy(file: Path) -> Path:
     """Return the copy of a fleet's runs, brought up to date if the fleet is reached.
 
     Says as of when it is if not. Raises FleetError if there is no copy either.
     """
-    from benchctl.fleet.copy import bring_up_to_date
-    from benchctl.fleet.person import copy_path, opened
-    from benchctl.fleet.trust.membership import read_membership
+    from benchctl.fleet.copy import copy_of, update_copy
 
-    copy = copy_path(read_membership(file))
-
-    async def update() -> None:
-        async with opened(file) as (link, member):
-            await bring_up_to_date(link, member, copy)
-
+    copy = copy_of(file)
     try:
-        asyncio.run(update())
+        update_copy(file)
     except FleetError as error:
         if not copy.exists():
             raise

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import secrets
 import sys
@@ -10,7 +9,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchctl.cli.shared.fleet import ask_fleet
 from benchctl.cli.shared.watch import FleetRunner, Showing, watch_fleet
 from benchctl.errors import UsageError
 from benchctl.units import format_count
@@ -45,6 +43,7 @@ def check_with_fleet(file: Path, message: Submit) -> UsageError | None:
 
     Raises UsageError if it cannot be planned there, and FleetError.
     """
+    from benchctl.fleet.person import ask_fleet
     from benchctl.fleet.person_messages import CheckPlan, PlanChecked
 
     told = ask_fleet(file, CheckPlan(message), PlanChecked)
@@ -61,6 +60,7 @@ def run_on_fleet(file: Path, message: Submit, showing: Showing, *, detach: bool)
     With ``detach``, only its name is printed. Raises UsageError if it is refused, FleetError and
     StoreError.
     """
+    from benchctl.fleet.person import ask_fleet
     from benchctl.fleet.person_messages import Submitted
 
     told = ask_fleet(file, message, Submitted)
@@ -89,14 +89,8 @@ def follow(file: Path, name: str) -> tuple[Path, int, FleetRunner]:
     Raises UsageError if there is no such run, FleetError and StoreError.
     """
     from benchctl.engine.runner.launch import launch_follower
-    from benchctl.fleet.copy import copied
-    from benchctl.fleet.person import copy_path, opened
+    from benchctl.fleet.copy import bring_run
 
-    async def bring() -> tuple[Path, int]:
-        async with opened(file) as (link, member):
-            copy = copy_path(member)
-            return copy, await copied(link, name, copy)
-
-    copy, run_id = asyncio.run(bring())
+    copy, run_id = bring_run(file, name)
     argv = ["benchctl.fleet.following", os.fspath(file.resolve()), name]
     return copy, run_id, FleetRunner(launch_follower(copy, run_id, argv), file)

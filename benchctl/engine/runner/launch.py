@@ -10,6 +10,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import IO
 
@@ -140,8 +141,11 @@ def launch(
     already.
     """
     with _starting(store, run_id, failed=failed) as is_held:
-        argv = _runner_of(store, run_id, no_wait)
-        return _launch(store, run_id, argv, is_held)
+
+        def start(stdin: int, stderr: int | IO[bytes]) -> subprocess.Popen[bytes]:
+            return _start(store, run_id, stdin, stderr, no_wait)
+
+        return _launch(store, run_id, start, is_held)
 
 
 def launch_follower(store: Path, run_id: int, argv: Sequence[str]) -> RunnerProcess:
@@ -150,11 +154,14 @@ def launch_follower(store: Path, run_id: int, argv: Sequence[str]) -> RunnerProc
     ``store`` is the copy in which it holds the run. Raises StoreError, also if another one does.
     """
     with Liveness(store).launching(run_id) as is_held:
-        return _launch(store, run_id, argv, is_held)
+        return _launch(store, run_id, partial(_spawn, argv), is_held)
 
 
 def _launch(
-    store: Path, run_id: int, argv: Sequence[str], is_held: Callable[[], bool]
+    store: Path,
+    run_id: int,
+    start: Callable[[int, IO[bytes]], subprocess.Popen[bytes]],
+    is_held: Callable[[], bool],
 ) -> RunnerProcess:
     """Start a process that holds a run, and wait until it does."""
     # A file, since nobody reads a pipe while the runner runs, and a full pipe would block it.
@@ -164,7 +171,7 @@ def _launch(
     words.write(bytes(_WORDS_BYTES))
     words.seek(0)
     try:
-        process = _start(argv, subprocess.PIPE, words)
+        process = start(subprocess.PIPE, words)
     except BaseException:
         words.close()
         raise
@@ -183,8 +190,7 @@ def launch_detached(
     With ``wait``, return once the runner holds its run. Raises StoreError if it ends before.
     """
     with _starting(store, run_id, failed=failed) as is_held:
-        argv = _runner_of(store, run_id, no_wait)
-        process = _start(argv, subprocess.DEVNULL, subprocess.DEVNULL)
+        process = _start(store, run_id, subprocess.DEVNULL, subprocess.DEVNULL, no_wait)
         while wait and process.poll() is None and not is_held():
             time.sleep(LOOK_S)
         if wait and process.returncode not in (None, 0):
@@ -238,12 +244,15 @@ def _signal(store: Path, run_id: int, number: signal.Signals) -> bool:
     return True
 
 
-def _runner_of(store: Path, run_id: int, no_wait: bool) -> Sequence[str]:
+def _start(
+    store: Path, run_id: int, stdin: int, stderr: int | IO[bytes], no_wait: bool
+) -> subprocess.Popen[bytes]:
     wait = ["--no-wait"] * no_wait
-    return ["benchctl.engine", os.fspath(store.resolve()), str(run_id), *wait]
+    argv = ["benchctl.engine", os.fspath(store.resolve()), str(run_id), *wait]
+    return _spawn(argv, stdin, stderr)
 
 
-def _start(argv: Sequence[str], stdin: int, stderr: int | IO[bytes]) -> subprocess.Popen[bytes]:
+def _spawn(argv: Sequence[str], stdin: int, stderr: int | IO[bytes]) -> subprocess.Popen[bytes]:
     """Start a module of ours with its arguments."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
     try:

@@ -8,7 +8,7 @@ from typing import Any
 from msgspec import to_builtins
 
 from benchctl.fleet.admin.members import Members
-from benchctl.fleet.person_messages import HostState
+from benchctl.fleet.person_messages import HostReport
 from benchctl.fleet.trust.certificates import DAY_S, SAID_AHEAD_DAYS
 from benchctl.units import format_ago, format_duration, format_size
 
@@ -19,7 +19,7 @@ LEAST_FREE_BYTES = 2 << 30
 HEADS = ("HOST", "STATE", "VERSION", "CLOCK", "SEEN")
 
 
-def host_rows(hosts: Sequence[HostState], now_s: float) -> list[tuple[str, ...]]:
+def host_rows(hosts: Sequence[HostReport], now_s: float) -> list[tuple[str, ...]]:
     """Return a row for each host: name, state, version, clock and when it was heard of."""
     return [
         (
@@ -33,7 +33,7 @@ def host_rows(hosts: Sequence[HostState], now_s: float) -> list[tuple[str, ...]]
     ]
 
 
-def state(host: HostState) -> str:
+def state(host: HostReport) -> str:
     """Return what a host does: away, idle, or what it measures."""
     if not host.heard_s:
         return "never seen"
@@ -42,7 +42,7 @@ def state(host: HostState) -> str:
     return f"measures {host.measured_by}" if host.measured_by else "idle"
 
 
-def clock(host: HostState) -> str:
+def clock(host: HostReport) -> str:
     """Return by how much a host's clock is ahead, and its own error if its kernel tells it."""
     if not host.heard_s or host.heartbeat is None:
         return "-"
@@ -54,7 +54,7 @@ def clock(host: HostState) -> str:
     return said
 
 
-def host_notes(hosts: Sequence[HostState], now_s: float) -> list[str]:
+def host_notes(hosts: Sequence[HostReport], now_s: float) -> list[str]:
     """Return what is to be done: certificates that end, disks and spools that become full."""
     notes = []
     ends = [
@@ -91,7 +91,7 @@ def disk_note(free_bytes: float, store_bytes: float, age_s: float) -> str:
     return f"the coordinator's disk has {format_size(free_bytes)} left{days}"
 
 
-def details(host: HostState) -> list[str]:
+def details(host: HostReport) -> list[str]:
     """Return what a host can do and may: its tools and its owner's limits."""
     beat = host.heartbeat
     if beat is None:
@@ -100,14 +100,14 @@ def details(host: HostState) -> list[str]:
     return [f"tools: {tools or 'none'}", *(f"limit: {line}" for line in beat.limits)]
 
 
-def with_members(hosts: Sequence[HostState], members: Members) -> list[HostState]:
+def with_members(hosts: Sequence[HostReport], members: Members) -> list[HostReport]:
     """Add the hosts that have joined, or may, and that the coordinator has not heard of."""
     heard = {host.name for host in hosts}
     silent = sorted((members.hosts.keys() | members.invited.keys()) - heard)
-    return [*hosts, *(HostState(name, is_away=True) for name in silent)]
+    return [*hosts, *(HostReport(name, is_away=True) for name in silent)]
 
 
-def host_object(host: HostState) -> Mapping[str, Any]:
+def host_object(host: HostReport) -> Mapping[str, Any]:
     """Return a host as JSON has it."""
     fields: dict[str, Any] = to_builtins(host)
     return {"state": state(host)} | fields

@@ -18,7 +18,7 @@ from benchctl.fleet.coordinator.runs import FleetRuns, LimitsOf
 from benchctl.fleet.host_messages import OfEnd
 from benchctl.fleet.link import FleetHosts
 from benchctl.fleet.messages import COORDINATOR, EndRef
-from benchctl.fleet.person_messages import PEOPLE, LogEntry
+from benchctl.fleet.person_messages import PEOPLE, RunWrites
 from benchctl.fleet.trust.keys import SigningKey
 from benchctl.fleet.trust.signing import Keys, Signer, Verifier
 from benchctl.hosts.hosts import Hosts
@@ -108,7 +108,7 @@ class Coordinator:
     def _seal_to(self, message: Any, to: str) -> bytes:
         return self.signer.seal(message, to, epoch=self.epoch, now_s=self._wall())
 
-    def _seal_for_all(self, entry: LogEntry) -> bytes:
+    def _seal_for_all(self, entry: RunWrites) -> bytes:
         return self._seal_to(entry, PEOPLE)
 
     # --- what hosts measured --------------------------------------------------------------------

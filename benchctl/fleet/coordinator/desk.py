@@ -28,7 +28,7 @@ from benchctl.fleet.person_messages import (
     CheckPlan,
     FetchRun,
     HostList,
-    HostState,
+    HostReport,
     KnownRun,
     ListHosts,
     ListQueue,
@@ -188,12 +188,12 @@ class Desk:
         for name in self._hosts():
             known = self._fleet.hosts.get(name)
             if known is None or known.last is None:
-                found.append(HostState(name, is_away=True))
+                found.append(HostReport(name, is_away=True))
                 continue
             heard_s = self._wall() - known.silent_s
             clock = known.clock.reading(self._wall())
             offset_s = clock.offset_s if clock else 0.0
-            found.append(HostState(name, bool(known.away), heard_s, offset_s, known.last))
+            found.append(HostReport(name, bool(known.away), heard_s, offset_s, known.last))
         return HostList(tuple(found))
 
     def _run_list(self, most: int) -> RunList:

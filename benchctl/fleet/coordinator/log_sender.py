@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from benchctl.fleet.carrier.carrier import Carrier, StreamFullError
-from benchctl.fleet.person_messages import LogEntry
+from benchctl.fleet.person_messages import RunWrites
 from benchctl.store.log.logged import forget_sent, unsent
 
 # Each is a transaction of its own.
@@ -24,7 +24,7 @@ _AT_ONCE = 64
 class LogSender:
     """Sends what was logged. ``seal`` signs a message for all people."""
 
-    def __init__(self, carrier: Carrier, store: Path, seal: Callable[[LogEntry], bytes]) -> None:
+    def __init__(self, carrier: Carrier, store: Path, seal: Callable[[RunWrites], bytes]) -> None:
         self._carrier, self._store, self._seal = carrier, store, seal
         self._queue: asyncio.Queue[tuple[int, str, int, bytes]] = asyncio.Queue()
         self._names: dict[int, str] = {}
@@ -66,7 +66,7 @@ class LogSender:
         self._forget_now()
 
     async def _send(self, run_id: int, run: str, number: int, data: bytes) -> None:
-        entry = LogEntry(run, number, data)
+        entry = RunWrites(run, number, data)
         while True:
             try:
                 await self._carrier.publish(

@@ -17,7 +17,7 @@ from benchctl.units import format_size
 DAY_S = 86_400.0
 
 
-class Request(Struct, frozen=True):
+class AskedRun(Struct, frozen=True):
     """A run that a person asked for: what it needs."""
 
     run_id: int
@@ -30,7 +30,7 @@ class Request(Struct, frozen=True):
     submitted_s: float
 
 
-def refusal(request: Request, limits: Person, earlier: Iterable[Request]) -> str:
+def refusal(request: AskedRun, limits: Person, earlier: Iterable[AskedRun]) -> str:
     """Return why a run is not even to wait; ``earlier`` are the person's of the last day."""
     if limits.rights == "view":
         return f"{request.person} may look, and not submit runs"
@@ -54,7 +54,7 @@ def refusal(request: Request, limits: Person, earlier: Iterable[Request]) -> str
     return ""
 
 
-def waits_for(request: Request, limits: Person, running: Sequence[Request]) -> str:
+def waits_for(request: AskedRun, limits: Person, running: Sequence[AskedRun]) -> str:
     """Return what a run waits for, empty if it may begin; ``running`` are those of all people."""
     own = [one for one in running if one.person == request.person]
     hosts = frozenset[str]().union(*(one.hosts for one in own))

@@ -13,7 +13,7 @@ from benchctl.backends import Registry
 from benchctl.engine.runner.runner import Runner, RunnerParts
 from benchctl.errors import BenchctlError
 from benchctl.fleet.admin.members import Person
-from benchctl.fleet.coordinator.queue import Request, waits_for
+from benchctl.fleet.coordinator.queue import AskedRun, waits_for
 from benchctl.hosts.hosts import Hosts, OnConnect
 from benchctl.run.planned import FleetTarget
 from benchctl.run.status import Status
@@ -54,9 +54,9 @@ class FleetRuns:
         self._registry, self._hosts, self._limits, self._wall = registry, hosts, limits, wall
         self._on_logged, self._on_written = on_logged, on_written
         self._liveness = Liveness(store, together=True)
-        self._asked: dict[str, Request] = {}
+        self._asked: dict[str, AskedRun] = {}
         """Those that have not ended and those of the last day, by the name of the run."""
-        self._waiting: dict[str, Request] = {}
+        self._waiting: dict[str, AskedRun] = {}
         self._running: dict[str, Runner] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self.recorders: dict[str, LoggedRecorder] = {}
@@ -79,7 +79,7 @@ class FleetRuns:
                     for host in run.settings.network.elsewhere.values()
                     if isinstance(host.reach, FleetTarget)
                 }
-                request = Request(
+                request = AskedRun(
                     run.id, run.name, stored.person, frozenset(hosts), run.settings.at_once,
                     stored.sent_bytes, stored.created_time,
                 )  # fmt: skip
@@ -101,7 +101,7 @@ class FleetRuns:
 
     # --- what begins ----------------------------------------------------------------------------
 
-    def add(self, request: Request) -> None:
+    def add(self, request: AskedRun) -> None:
         """Let a run that is in the store begin as soon as it may."""
         self._asked[request.name] = self._waiting[request.name] = request
         self.start_ready()
@@ -113,13 +113,13 @@ class FleetRuns:
                 del self._waiting[name]
                 self._start(request)
 
-    def _waits_for(self, request: Request) -> str:
+    def _waits_for(self, request: AskedRun) -> str:
         limits = self._limits(request.person)
         if limits is None:
             return f"{request.person}, who is not of the fleet any more"
         return waits_for(request, limits, [self._asked[name] for name in self._running])
 
-    def _start(self, request: Request) -> None:
+    def _start(self, request: AskedRun) -> None:
         parts = RunnerParts(
             self._liveness,
             None,
@@ -167,7 +167,7 @@ class FleetRuns:
         known = (one.name for one in requests(self.store) if one.token == token)
         return next(known, None)
 
-    def asked_by(self, person: str) -> list[Request]:
+    def asked_by(self, person: str) -> list[AskedRun]:
         """Return what a person asked for."""
         return [one for one in self._asked.values() if one.person == person]
 
@@ -192,7 +192,7 @@ class FleetRuns:
         runner.signals.skip.set()
         return ""
 
-    def queue(self) -> Iterator[tuple[Request, str]]:
+    def queue(self) -> Iterator[tuple[AskedRun, str]]:
         """Yield the runs that are measured, then those that wait, and what for."""
         for name in self._running:
             yield self._asked[name], ""

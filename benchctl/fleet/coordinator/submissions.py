@@ -14,7 +14,7 @@ from benchctl.engine.prepare.planning import Planned, planned
 from benchctl.engine.prepare.stored_plan import record_plan
 from benchctl.engine.prepare.volume import expected_traffic
 from benchctl.errors import UsageError, nearest
-from benchctl.fleet.coordinator.queue import Request
+from benchctl.fleet.coordinator.queue import AskedRun
 from benchctl.fleet.person_messages import Submit
 from benchctl.profile.load import Document, load_profile
 from benchctl.run.planned import FleetTarget, Parallel
@@ -70,7 +70,7 @@ def check_document(document: Document, hosts: Collection[str]) -> None:
             raise document.error(("hosts", name), what, nearest(reach.name, hosts))
 
 
-def request_of(prepared: Planned, person: str, now_s: float) -> Request:
+def request_of(prepared: Planned, person: str, now_s: float) -> AskedRun:
     """Return what a plan needs of the fleet."""
     names = {
         host.reach.name
@@ -83,10 +83,12 @@ def request_of(prepared: Planned, person: str, now_s: float) -> Request:
     parallel = prepared.plan.parallel
     at_once = parallel.at_once if parallel else 1
     sent = expected_traffic(prepared).between.most_bytes
-    return Request(0, "", person, frozenset(names), at_once, sent, now_s)
+    return AskedRun(0, "", person, frozenset(names), at_once, sent, now_s)
 
 
-def record_submission(submit: Submit, prepared: Planned, request: Request, store: Path) -> Request:
+def record_submission(
+    submit: Submit, prepared: Planned, request: AskedRun, store: Path
+) -> AskedRun:
     """Write a submitted run into the store. Raises ProfileError, UsageError or StoreError."""
     asked = RunRequest(request.person, f"{request.person} {submit.token}", request.sent_bytes)
     run_id, name = record_plan(

@@ -141,7 +141,7 @@ def test_what_the_owner_of_a_host_does_not_allow_is_refused_before_anything_runs
     async def main():
         async with fleet.serving(), fleet.agents("paris"), fleet.agents("oslo", limits=slow):
             await hosts_are_there(fleet)
-            with pytest.raises(UsageError, match=r"host oslo: .*1.00 Mbit/s") as caught:
+            with pytest.raises(UsageError, match=r"host oslo: .*1\.00 Mbit/s") as caught:
                 await submit(fleet)
             assert "\n" not in caught.value.message
             asked = submission(written(fleet.folder, PROFILE), (), (), None, (), yes=False)
