@@ -34,6 +34,7 @@ from benchctl.fleet.host_messages import (
     Unlock,
 )
 from benchctl.fleet.messages import COORDINATOR, AskHost, Done, EndRef
+from benchctl.fleet.presence import Standstill
 from benchctl.fleet.trust.signing import UntrustedError, Verifier
 from benchctl.hosts.clocks import HostClock
 from benchctl.hosts.local.spawn import STOP_GRACE_S, OnData, Process
@@ -83,13 +84,18 @@ class FleetHosts:
         self.host_wait_s = host_wait_s
         self.hosts: dict[str, DrivenHost] = {}
         """Those that were heard of."""
+        self._neighbours = Neighbours(())
+        self._addresses: dict[str, tuple[str, ...]] = {}
         self._introduced: dict[str, tuple[str, Neighbours]] = {}
+        """The start of each host that was told of the others, and what."""
         self._telling: set[asyncio.Task[None]] = set()
+        self._standstill = Standstill(time.monotonic())
         self._subscriptions: list[Subscription] = []
         self._tasks: list[asyncio.Task[None]] = []
 
     async def __aenter__(self) -> Self:
         carrier = self._carrier
+        self._tasks.append(asyncio.ensure_future(self._tick()))
         self._subscriptions = [
             await carrier.listen("bench.hb.*", self._opener(Heartbeat, self._hear)),
             await carrier.follow("bench.smp.*", 0, self._opener(OfEnd, self._take, repeats=True)),
@@ -101,6 +107,11 @@ class FleetHosts:
         for subscription in self._subscriptions:
             await subscription.close()
         await cancel(*self._tasks, *self._telling)
+
+    async def _tick(self) -> None:
+        while True:
+            self._standstill.tick(time.monotonic())
+            await asyncio.sleep(PING_S)
 
     def _opener(
         self, kind: Any, take: Callable[[str, Any], None], *, repeats: bool = False
@@ -119,20 +130,26 @@ class FleetHosts:
     def _hear(self, name: str, beat: Heartbeat) -> None:
         state = self.hosts.get(name)
         if state is None:
-            state = self.hosts[name] = DrivenHost(name, self._carrier, self._identity)
+            state = self.hosts[name] = DrivenHost(
+                name, self._carrier, self._identity, self._standstill
+            )
             self._tasks.append(asyncio.ensure_future(state.watch()))
         state.hear(beat, time.monotonic())
         self._introduce(state)
 
     def _introduce(self, host: DrivenHost) -> None:
         """Tell a host the addresses of the others, if it does not know them."""
-        beats = (state.last for state in self.hosts.values())
-        addresses = {address for beat in beats if beat is not None for address in beat.addresses}
-        told = Neighbours(tuple(sorted(addresses)))
-        key = host.last.nonce if host.last else "", told
-        if self._introduced.get(host.name) == key:
+        beat = host.last
+        assert beat is not None, "it was just heard of"
+        if self._addresses.get(host.name, ()) != beat.addresses:
+            self._addresses[host.name] = beat.addresses
+            known = {one for each in self._addresses.values() for one in each}
+            self._neighbours = Neighbours(tuple(sorted(known)))
+        told = self._neighbours
+        nonce, last = self._introduced.get(host.name, ("", None))
+        if nonce == beat.nonce and last is told:
             return
-        self._introduced[host.name] = key
+        self._introduced[host.name] = beat.nonce, told
 
         async def tell() -> None:
             try:
