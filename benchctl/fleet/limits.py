@@ -87,14 +87,14 @@ class Limits(Struct, frozen=True):
         return said
 
 
-class Load(NamedTuple):
+class HostLoad(NamedTuple):
     """What runs on a host already, and what it sent and received on this day."""
 
     rate_bps: float = 0.0
     day_bytes: float = 0.0
 
 
-class Amount(NamedTuple):
+class EndAmount(NamedTuple):
     """What an end sends and receives: a flow without a rate counts as the link's speed."""
 
     rate_bps: float
@@ -158,7 +158,7 @@ def parse_hours(text: str) -> Hours:
     return Hours(*ends)
 
 
-def amount_of(backend: AnyBackend, parameters: Any, link_bps: float) -> Amount:
+def amount_of(backend: AnyBackend, parameters: Any, link_bps: float) -> EndAmount:
     """Return what an end of a flow sends or receives, at most."""
     duration_s = backend.duration_s(parameters)
     demand = backend.demand(parameters)
@@ -166,7 +166,7 @@ def amount_of(backend: AnyBackend, parameters: Any, link_bps: float) -> Amount:
     if math.isinf(rate_bps):
         rate_bps = link_bps
     known = backend.traffic_bytes(parameters)
-    return Amount(rate_bps, rate_bps * duration_s / 8 if known is None else known)
+    return EndAmount(rate_bps, rate_bps * duration_s / 8 if known is None else known)
 
 
 def refusal(
@@ -176,7 +176,7 @@ def refusal(
     parameters: Any,
     targets: Collection[str],
     fleet: Collection[str],
-    load: Load,
+    load: HostLoad,
     link_bps: float,
     now: datetime,
 ) -> str:
@@ -241,7 +241,7 @@ def _has(network: IPv4Network | IPv6Network, address: Any) -> bool:
     return address.version == network.version and address in network
 
 
-def _refused_amount(limits: Limits, amount: Amount, load: Load) -> str:
+def _refused_amount(limits: Limits, amount: EndAmount, load: HostLoad) -> str:
     if limits.rate_bps is not None and load.rate_bps + amount.rate_bps > limits.rate_bps:
         at_once = f", {format_rate(load.rate_bps)} of them now" if load.rate_bps else ""
         return (

@@ -18,6 +18,7 @@ from benchctl.engine.trial.ends import EndListener, EndPlace, EndSpec, by_our_cl
 from benchctl.errors import HostError
 from benchctl.fleet.arrivals import Arrivals
 from benchctl.fleet.carrier.carrier import Carrier, Delivered, Subscription
+from benchctl.fleet.driven_host import HINT, PING_S, CoordinatorIdentity, DrivenHost
 from benchctl.fleet.host_messages import (
     AbortEnds,
     EndOver,
@@ -31,7 +32,6 @@ from benchctl.fleet.host_messages import (
     ToHost,
     Unlock,
 )
-from benchctl.fleet.host_state import HINT, PING_S, CoordinatorIdentity, HostState
 from benchctl.fleet.messages import COORDINATOR, AskHost, Done, EndRef
 from benchctl.fleet.presence import Standstill
 from benchctl.fleet.trust.signing import UntrustedError, Verifier
@@ -81,7 +81,7 @@ class FleetHosts:
         self.taking, self.adopting = taking, adopting
         self.taken = taken or (lambda host, message: self.committed(host, message))
         self.host_wait_s = host_wait_s
-        self.hosts: dict[str, HostState] = {}
+        self.hosts: dict[str, DrivenHost] = {}
         """Those that were heard of."""
         self._standstill = Standstill(time.monotonic())
         self._subscriptions: list[Subscription] = []
@@ -124,7 +124,7 @@ class FleetHosts:
     def _hear(self, name: str, beat: Heartbeat) -> None:
         state = self.hosts.get(name)
         if state is None:
-            state = self.hosts[name] = HostState(
+            state = self.hosts[name] = DrivenHost(
                 name, self._carrier, self._identity, self._standstill
             )
             self._tasks.append(asyncio.ensure_future(state.watch()))
@@ -162,7 +162,7 @@ class FleetLink:
     missing_features = ""
     ports: frozenset[PortPair] = frozenset()
 
-    def __init__(self, name: str, reach: FleetTarget, state: HostState, fleet: FleetHosts) -> None:
+    def __init__(self, name: str, reach: FleetTarget, state: DrivenHost, fleet: FleetHosts) -> None:
         self.name = name
         self._reach = reach
         self.state = state

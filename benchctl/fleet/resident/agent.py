@@ -41,9 +41,9 @@ from benchctl.fleet.host_messages import (
     PreparedEnd,
     ToHost,
 )
-from benchctl.fleet.limits import ASSUMED_LINK_BPS, Limits, Load, amount_of, refusal
+from benchctl.fleet.limits import ASSUMED_LINK_BPS, HostLoad, Limits, amount_of, refusal
 from benchctl.fleet.messages import COORDINATOR, AskHost, Done, EndRef, Refused, answered
-from benchctl.fleet.resident.ends import FLUSH_S, HostEnd, Outbox, flow_of
+from benchctl.fleet.resident.ends import FLUSH_S, HostEnd, Outbox
 from benchctl.fleet.resident.states import (
     Effect,
     EndEnd,
@@ -102,7 +102,7 @@ class CoordinatorClock:
         return now_s + max(self._ahead) > expires_s
 
 
-class Agent:
+class HostAgent:
     """The agent of one host; `run` serves until it is cancelled."""
 
     def __init__(
@@ -293,11 +293,11 @@ class Agent:
             return f"host {name} has {spec.backend} {ours}, and the coordinator {theirs}", 0.0
         backend = self._registry.load(spec.backend)
         try:
-            flow = flow_of(spec, backend, _NO_TOOL)
+            flow = spec.flow(backend, _NO_TOOL)
             amount = amount_of(backend, flow.params, self._link_bps)
         except ValueError as error:
             return f"host {name}: {error}", 0.0
-        load = Load(self._running_bps(), self._day.bytes)
+        load = HostLoad(self._running_bps(), self._day.bytes)
         why = refusal(
             self._limits, spec, backend, flow.params, targets, self._identity.fleet_addresses,
             load, self._link_bps, datetime.now().astimezone(),
@@ -308,7 +308,7 @@ class Agent:
         total = 0.0
         for end in self._ends.values():
             backend = self._registry.load(end.spec.backend)
-            flow = flow_of(end.spec, backend, _NO_TOOL)
+            flow = end.spec.flow(backend, _NO_TOOL)
             total += amount_of(backend, flow.params, self._link_bps).rate_bps
         return total
 

@@ -14,8 +14,8 @@ from benchctl.fleet.coordinator.queue import (
     refusal,
     waits_for,
 )
+from benchctl.fleet.driven_host import AWAY_S, DrivenHost
 from benchctl.fleet.host_messages import Heartbeat, SpoolState
-from benchctl.fleet.host_state import AWAY_S, HostState
 from benchctl.fleet.presence import Standstill
 
 EPOCH = 1_750_000_000.0
@@ -105,9 +105,9 @@ class Presence:
     """A host as the coordinator sees it, by a clock that passes when told to."""
 
     def __init__(self, clock, monkeypatch):
-        monkeypatch.setattr("benchctl.fleet.host_state.time.monotonic", clock)
+        monkeypatch.setattr("benchctl.fleet.driven_host.time.monotonic", clock)
         self.clock, self.standstill = clock, Standstill(clock())
-        self.state = HostState("paris", None, None, self.standstill)
+        self.state = DrivenHost("paris", None, None, self.standstill)
 
     def pass_by(self, seconds):
         for _ in range(seconds):

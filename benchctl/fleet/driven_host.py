@@ -95,7 +95,7 @@ class _Batch(Generic[T, R]):
         return result
 
 
-class HostState:
+class DrivenHost:
     """One host of the fleet."""
 
     def __init__(
