@@ -235,9 +235,9 @@ def hosts(
     """Show the hosts: state, version, clock, when they were heard of, and what is to be done."""
     import msgspec
 
-    from benchctl.fleet.person import ask_fleet
     from benchctl.fleet.admin import hosts as shown
     from benchctl.fleet.admin.directory import ADMIN_FILE
+    from benchctl.fleet.person import ask_fleet
     from benchctl.fleet.person_messages import HostList, ListHosts
 
     answer = ask_fleet(file or _opened(directory).path / ADMIN_FILE, ListHosts(), HostList)
