@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 from fleet.fleet_support import need_server
@@ -62,9 +63,10 @@ def test_from_nothing_to_a_host_that_has_joined(made):
         )  # fmt: skip
         assert joined.stdout == "paris has joined the fleet lab\n"
         assert "loginctl enable-linger" in joined.stderr
-        assert f'"agent" "run" "{made}/host"' in (
-            made / "units" / "benchctl-agent.service"
-        ).read_text()
+        assert (
+            f'"agent" "run" "{made}/host"'
+            in (made / "units" / "benchctl-agent.service").read_text()
+        )
         hosts = run("fleet", "hosts", "--directory", "lab", cwd=made).stdout
         assert hosts.splitlines()[1].split()[:3] == ["paris", "never", "seen"]
         shown = run("fleet", "hosts", "--directory", "lab", "--json", cwd=made).stdout
@@ -77,7 +79,7 @@ def test_from_nothing_to_a_host_that_has_joined(made):
         assert "does not know this key" in refused.stderr
         pids = [int(pid) for pid, _ in children(up)]
         assert len(pids) == 2
-    assert not [pid for pid in pids if os.path.exists(f"/proc/{pid}")]
+    assert not [pid for pid in pids if Path(f"/proc/{pid}").exists()]
 
 
 def test_what_dies_is_started_again(made):
