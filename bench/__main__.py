@@ -29,6 +29,7 @@ NAMES = (
     "lab",
     "hosts",
     "parallel",
+    "fleet",
     "stalls",
     "tui",
     "widgets",

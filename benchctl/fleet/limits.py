@@ -67,6 +67,8 @@ class Limits(Struct, frozen=True):
     day_bytes: float | None = None
     hours: tuple[Hours, ...] = ()
     allow: frozenset[str] = frozenset()
+    addresses: tuple[str, ...] = ()
+    """At which the other hosts reach this one; empty for the one that leads to the server."""
 
     @property
     def words(self) -> list[str]:
@@ -87,18 +89,22 @@ class Limits(Struct, frozen=True):
         return said
 
 
-class Load(NamedTuple):
-    """What runs on a host already, and what it sent and received on this day."""
+class HostLoad(NamedTuple):
+    """What ends that run on a host take already: of all, of this day, and of the same trial."""
 
     rate_bps: float = 0.0
     day_bytes: float = 0.0
+    trial_bytes: float = 0.0
 
 
-class Amount(NamedTuple):
+class EndAmount(NamedTuple):
     """What an end sends and receives: a flow without a rate counts as the link's speed."""
 
     rate_bps: float
     bytes: float
+
+
+NOTHING = EndAmount(0.0, 0.0)
 
 
 def read_limits(path: Path) -> Limits:
@@ -106,7 +112,16 @@ def read_limits(path: Path) -> Limits:
     if not path.exists():
         return Limits()
     source = read_toml(path)
-    known = {"backends", "networks", "rate", "trial_bytes", "day_bytes", "hours", "allow"}
+    known = {
+        "addresses",
+        "backends",
+        "networks",
+        "rate",
+        "trial_bytes",
+        "day_bytes",
+        "hours",
+        "allow",
+    }
     data = source.data
     for name in data:
         if name not in known:
@@ -118,6 +133,8 @@ def read_limits(path: Path) -> Limits:
             match key:
                 case "backends":
                     found[key] = frozenset(_texts(value))
+                case "addresses":
+                    found[key] = tuple(str(ip_address(text)) for text in _texts(value))
                 case "networks":
                     found[key] = tuple(str(ip_network(text)) for text in _texts(value))
                 case "rate":
@@ -158,7 +175,7 @@ def parse_hours(text: str) -> Hours:
     return Hours(*ends)
 
 
-def amount_of(backend: AnyBackend, parameters: Any, link_bps: float) -> Amount:
+def amount_of(backend: AnyBackend, parameters: Any, link_bps: float) -> EndAmount:
     """Return what an end of a flow sends or receives, at most."""
     duration_s = backend.duration_s(parameters)
     demand = backend.demand(parameters)
@@ -166,7 +183,7 @@ def amount_of(backend: AnyBackend, parameters: Any, link_bps: float) -> Amount:
     if math.isinf(rate_bps):
         rate_bps = link_bps
     known = backend.traffic_bytes(parameters)
-    return Amount(rate_bps, rate_bps * duration_s / 8 if known is None else known)
+    return EndAmount(rate_bps, rate_bps * duration_s / 8 if known is None else known)
 
 
 def refusal(
@@ -176,7 +193,7 @@ def refusal(
     parameters: Any,
     targets: Collection[str],
     fleet: Collection[str],
-    load: Load,
+    load: HostLoad,
     link_bps: float,
     now: datetime,
 ) -> str:
@@ -241,17 +258,18 @@ def _has(network: IPv4Network | IPv6Network, address: Any) -> bool:
     return address.version == network.version and address in network
 
 
-def _refused_amount(limits: Limits, amount: Amount, load: Load) -> str:
+def _refused_amount(limits: Limits, amount: EndAmount, load: HostLoad) -> str:
     if limits.rate_bps is not None and load.rate_bps + amount.rate_bps > limits.rate_bps:
         at_once = f", {format_rate(load.rate_bps)} of them now" if load.rate_bps else ""
         return (
             f"its owner allows {format_rate(limits.rate_bps)}{at_once}; "
             f"the flow takes up to {format_rate(amount.rate_bps)}"
         )
-    if limits.trial_bytes is not None and amount.bytes > limits.trial_bytes:
+    trial_bytes = load.trial_bytes + amount.bytes
+    if limits.trial_bytes is not None and trial_bytes > limits.trial_bytes:
         return (
             f"its owner allows {format_size(limits.trial_bytes)} a trial; "
-            f"the flow takes up to {format_size(amount.bytes)}"
+            f"its flows take up to {format_size(trial_bytes)}"
         )
     if limits.day_bytes is not None and load.day_bytes + amount.bytes > limits.day_bytes:
         left = max(0.0, limits.day_bytes - load.day_bytes)

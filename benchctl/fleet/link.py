@@ -18,12 +18,14 @@ from benchctl.engine.trial.ends import EndListener, EndPlace, EndSpec, by_our_cl
 from benchctl.errors import HostError
 from benchctl.fleet.arrivals import Arrivals
 from benchctl.fleet.carrier.carrier import Carrier, Delivered, Subscription
+from benchctl.fleet.driven_host import HINT, PING_S, CoordinatorIdentity, DrivenHost
 from benchctl.fleet.host_messages import (
     AbortEnds,
     EndOver,
     GoingEnd,
     Heartbeat,
     Lock,
+    Neighbours,
     OfEnd,
     PreparedAt,
     PreparedEnd,
@@ -31,8 +33,8 @@ from benchctl.fleet.host_messages import (
     ToHost,
     Unlock,
 )
-from benchctl.fleet.host_state import HINT, PING_S, CoordinatorIdentity, HostState
 from benchctl.fleet.messages import COORDINATOR, AskHost, Done, EndRef
+from benchctl.fleet.presence import Standstill
 from benchctl.fleet.trust.signing import UntrustedError, Verifier
 from benchctl.hosts.clocks import HostClock
 from benchctl.hosts.local.spawn import STOP_GRACE_S, OnData, Process
@@ -80,13 +82,20 @@ class FleetHosts:
         self.taking, self.adopting = taking, adopting
         self.taken = taken or (lambda host, message: self.committed(host, message))
         self.host_wait_s = host_wait_s
-        self.hosts: dict[str, HostState] = {}
+        self.hosts: dict[str, DrivenHost] = {}
         """Those that were heard of."""
+        self._neighbours = Neighbours(())
+        self._addresses: dict[str, tuple[str, ...]] = {}
+        self._introduced: dict[str, tuple[str, Neighbours]] = {}
+        """The start of each host that was told of the others, and what."""
+        self._telling: set[asyncio.Task[None]] = set()
+        self._standstill = Standstill(time.monotonic())
         self._subscriptions: list[Subscription] = []
         self._tasks: list[asyncio.Task[None]] = []
 
     async def __aenter__(self) -> Self:
         carrier = self._carrier
+        self._tasks.append(asyncio.ensure_future(self._tick()))
         self._subscriptions = [
             await carrier.listen("bench.hb.*", self._opener(Heartbeat, self._hear)),
             await carrier.follow("bench.smp.*", 0, self._opener(OfEnd, self._take, repeats=True)),
@@ -97,7 +106,12 @@ class FleetHosts:
     async def __aexit__(self, *_: object) -> None:
         for subscription in self._subscriptions:
             await subscription.close()
-        await cancel(*self._tasks)
+        await cancel(*self._tasks, *self._telling)
+
+    async def _tick(self) -> None:
+        while True:
+            self._standstill.tick(time.monotonic())
+            await asyncio.sleep(PING_S)
 
     def _opener(
         self, kind: Any, take: Callable[[str, Any], None], *, repeats: bool = False
@@ -116,9 +130,36 @@ class FleetHosts:
     def _hear(self, name: str, beat: Heartbeat) -> None:
         state = self.hosts.get(name)
         if state is None:
-            state = self.hosts[name] = HostState(name, self._carrier, self._identity)
+            state = self.hosts[name] = DrivenHost(
+                name, self._carrier, self._identity, self._standstill
+            )
             self._tasks.append(asyncio.ensure_future(state.watch()))
         state.hear(beat, time.monotonic())
+        self._introduce(state)
+
+    def _introduce(self, host: DrivenHost) -> None:
+        """Tell a host the addresses of the others, if it does not know them."""
+        beat = host.last
+        assert beat is not None, "it was just heard of"
+        if self._addresses.get(host.name, ()) != beat.addresses:
+            self._addresses[host.name] = beat.addresses
+            known = {one for each in self._addresses.values() for one in each}
+            self._neighbours = Neighbours(tuple(sorted(known)))
+        told = self._neighbours
+        nonce, last = self._introduced.get(host.name, ("", None))
+        if nonce == beat.nonce and last is told:
+            return
+        self._introduced[host.name] = beat.nonce, told
+
+        async def tell() -> None:
+            try:
+                await host.ask(told)
+            except HostError:
+                self._introduced.pop(host.name, None)  # with its next heartbeat
+
+        task = asyncio.ensure_future(tell())
+        self._telling.add(task)
+        task.add_done_callback(self._telling.discard)
 
     def _take(self, name: str, message: OfEnd) -> None:
         state = self.hosts.get(name)
@@ -152,7 +193,7 @@ class FleetLink:
     missing_features = ""
     ports: frozenset[PortPair] = frozenset()
 
-    def __init__(self, name: str, reach: FleetTarget, state: HostState, fleet: FleetHosts) -> None:
+    def __init__(self, name: str, reach: FleetTarget, state: DrivenHost, fleet: FleetHosts) -> None:
         self.name = name
         self._reach = reach
         self.state = state

@@ -182,8 +182,6 @@ class Spool:
                 path.unlink()
         self._segment = max(self.account.sizes, default=-1) + 1
         self._file = self._open()
-        self.starts = self._count_start()
-        """How often it was opened, this time included: grows with each start of the agent."""
 
     def _open(self) -> int:
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
@@ -191,15 +189,6 @@ class Spool:
 
     def _path(self, segment: int) -> Path:
         return self._folder / f"{segment:012d}.segment"
-
-    def _count_start(self) -> int:
-        path = self._folder / "starts"
-        text = path.read_text() if path.exists() else ""
-        starts = int(text) + 1 if text.strip().isdecimal() else 1
-        new = path.with_suffix(".new")
-        new.write_text(f"{starts}\n")
-        new.replace(path)
-        return starts
 
     def add(self, kind: Spooled, ref: EndRef, number: int, body: bytes) -> SpooledMessage | None:
         """Write a message; None if there is no room, or the disk does not take it."""

@@ -172,10 +172,15 @@ def bind_flow(flow: PlannedFlow, backend: AnyBackend) -> BoundFlow:
 
 def accepted(flow: PlannedFlow, backend: AnyBackend) -> BoundFlow:
     """Bind one flow. Raises ValueError with the reason why the backend rejects its parameters."""
+    bound = BoundFlow(flow, backend, parameters_of(backend, flow.parameters))
+    bound.requested  # noqa: B018 (it is recorded with every attempt)
+    return bound
+
+
+def parameters_of(backend: AnyBackend, written: Mapping[str, Any]) -> Any:
+    """Return parameters as a profile writes them as a backend's own model. Raises ValueError."""
     try:
-        bound = BoundFlow(flow, backend, backend.parameters.model_validate(flow.parameters))
-        bound.requested  # noqa: B018 (it is recorded with every attempt)
+        return backend.parameters.model_validate(written)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         raise ValueError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
-    return bound

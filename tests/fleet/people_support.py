@@ -11,7 +11,7 @@ from benchctl.fleet.coordinator.queue import AskedRun
 from benchctl.fleet.limits import Limits
 from benchctl.fleet.messages import COORDINATOR
 from benchctl.fleet.person import PersonLink
-from benchctl.fleet.resident.agent import Agent, Identity
+from benchctl.fleet.resident.agent import HostAgent, Identity
 from benchctl.fleet.spool import Spool
 from benchctl.fleet.trust.keys import SigningKey, key_id
 from benchctl.fleet.trust.keyset import KeySet, sign_keys
@@ -81,7 +81,7 @@ class PeopleFleet:
         identity = Identity(FLEET, name, self.host_keys[name], self.find, self.starts[name])
         carrier = self.carriers[name] = self.broker.carrier()
         async with carrier:
-            agent = Agent(
+            agent = HostAgent(
                 identity, carrier, Spool(folder / "spool"), limits, folder,
                 lock=f"{self.lock}-{name}",
             )  # fmt: skip

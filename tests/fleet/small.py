@@ -16,7 +16,7 @@ from benchctl.fleet.carrier.memory import Broker
 from benchctl.fleet.limits import Limits
 from benchctl.fleet.link import FleetHosts
 from benchctl.fleet.messages import COORDINATOR
-from benchctl.fleet.resident.agent import Agent, Identity
+from benchctl.fleet.resident.agent import HostAgent, Identity
 from benchctl.fleet.spool import Spool
 from benchctl.fleet.trust.keys import SigningKey, key_id
 from benchctl.fleet.trust.signing import KnownKey, Signer
@@ -88,14 +88,16 @@ class SmallFleet:
             await self.kill(name)
         await self.stack.aclose()
 
-    async def start(self, *names, limits=HERE, **options):
+    async def start(self, *names, limits=HERE, addresses=(), **options):
         for name in names:
             self._starts[name] = self._starts.get(name, 0) + 1
             carrier = self.carriers[name] = self.carrier(name)
             await self.stack.enter_async_context(carrier)
-            identity = Identity(FLEET, name, self.secrets[name], self.key, self._starts[name])
+            identity = Identity(
+                FLEET, name, self.secrets[name], self.key, self._starts[name], addresses
+            )
             folder = self.folder / name
-            agent = Agent(
+            agent = HostAgent(
                 identity, carrier, Spool(folder / "spool"), limits, folder,
                 lock=f"{self.lock}-{name}", **options,
             )  # fmt: skip
@@ -137,6 +139,7 @@ class Measured:
         with closing(Reader(store)) as reader:
             self.trial = next(reader.trials(run_id))
             self.flows = reader.flows(self.trial.id, all_attempts=True)
+            self.attempts = [list(reader.samples(flow.id)) for flow in self.flows]
             self.samples = {flow.name: list(reader.samples(flow.id)) for flow in self.flows}
             self.figures = reader.figures(self.last.id)
 

@@ -12,9 +12,9 @@ from benchctl.backends import installed
 from benchctl.engine.trial.ends import EndSpec
 from benchctl.errors import ProfileError
 from benchctl.fleet.limits import (
+    HostLoad,
     Hours,
     Limits,
-    Load,
     amount_of,
     names_file,
     parse_hours,
@@ -24,7 +24,7 @@ from benchctl.fleet.limits import (
 
 NOON = datetime(2026, 11, 28, 12)
 FLEET = ("9.9.9.9", "10.1.0.1")
-IDLE = Load()
+IDLE = HostLoad()
 PUBLIC = Limits(networks=("1.1.1.0/24",))
 
 
@@ -59,12 +59,15 @@ def limits(**given):
         ({"limits": limits(hours=(Hours(0, 60),))}, "from 00:00-01:00 only"),
         ({"limits": limits(rate_bps=99e6)}, "allows 99.0 Mbit/s; the flow takes up to 100 Mbit/s"),
         (
-            {"limits": limits(rate_bps=150e6), "load": Load(60e6)},
+            {"limits": limits(rate_bps=150e6), "load": HostLoad(60e6)},
             "allows 150 Mbit/s, 60.0 Mbit/s of them now",
         ),
         ({"limits": limits(rate_bps=0.9e9), "rate": None}, "the flow takes up to 1.00 Gbit/s"),
-        ({"limits": limits(trial_bytes=124e6)}, "a trial; the flow takes up to"),
-        ({"limits": limits(day_bytes=200e6), "load": Load(0.0, 100e6)}, "that its owner allows a"),
+        ({"limits": limits(trial_bytes=124e6)}, "a trial; its flows take up to"),
+        (
+            {"limits": limits(day_bytes=200e6), "load": HostLoad(0.0, 100e6)},
+            "that its owner allows a day",
+        ),
         ({"backend": "iperf3", "role": "server"}, "would admit everybody"),
         ({"backend": "iperf3", "options": ["--fq-rate", "1M"]}, "does not allow options"),
         ({"backend": "iperf3", "public_key": "/etc/x", "username": "a", "password_file": "/b"},
@@ -100,7 +103,7 @@ def test_one_bad_address_of_a_name_is_enough():
     spec = EndSpec("ping", "1", "s", Role.CLIENT, {}, Direction.ROUND_TRIP, "x", None, 1.0, 2.0)
     params = plugin.parameters.model_validate({})
     for targets in ([], ["1.1.1.1", "127.0.0.1"]):
-        assert refusal(PUBLIC, spec, plugin, params, targets, FLEET, Load(), 1e9, NOON)
+        assert refusal(PUBLIC, spec, plugin, params, targets, FLEET, HostLoad(), 1e9, NOON)
 
 
 def test_a_flow_without_a_rate_counts_as_the_links_speed():

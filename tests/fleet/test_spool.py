@@ -125,10 +125,6 @@ def test_the_mark_of_an_end_outlives_its_messages(tmp_path):
     assert [*Spool(tmp_path).account.kept] == []
 
 
-def test_each_start_has_a_greater_number(tmp_path):
-    assert [Spool(tmp_path).starts for _ in range(3)] == [1, 2, 3]
-
-
 WRITER = """
 import sys
 from pathlib import Path

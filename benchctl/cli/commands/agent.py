@@ -82,3 +82,24 @@ def join(
         f"  loginctl enable-linger {getuser()}",
         file=sys.stderr,
     )
+
+
+@agent.command(cls=PlainCommand)
+def run(
+    directory: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="[DIR]",
+            help="Where agent join put the host's key; default: ~/.config/benchctl/agent.",
+            autocompletion=completion.files,
+        ),
+    ] = None,
+) -> None:
+    """Serve the fleet that this host has joined, until it is stopped.
+
+    Tools are run by this machine's own backends, within the limits of `agent.toml` in the
+    directory. What they measure stays on the disk until the fleet's coordinator has stored it.
+    """
+    from benchctl.fleet.resident.program import main
+
+    main((directory or default_directory()).absolute())

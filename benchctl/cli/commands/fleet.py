@@ -5,18 +5,17 @@ from __future__ import annotations
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from benchctl.cli.shared import completion
 from benchctl.cli.shared.command import PlainCommand, group
-from benchctl.errors import FleetError, UsageError
+from benchctl.errors import UsageError
 from benchctl.visible import padded, visible, width_of
 
 if TYPE_CHECKING:
     from benchctl.fleet.admin.directory import FleetDirectory
-    from benchctl.fleet.person_messages import HostReport
 
 fleet = group(
     "Measure with hosts that stay ready, of several places and owners.\n\n"
@@ -238,11 +237,11 @@ def hosts(
 
     from benchctl.fleet.admin import hosts as shown
     from benchctl.fleet.admin.directory import ADMIN_FILE
-    from benchctl.fleet.carrier.opening import wait_for
-    from benchctl.fleet.trust.membership import read_membership
+    from benchctl.fleet.person import ask_fleet
+    from benchctl.fleet.person_messages import HostList, ListHosts
 
-    member = read_membership(file or _opened(directory).path / ADMIN_FILE)
-    listed = wait_for(_list_hosts(member))
+    answer = ask_fleet(file or _opened(directory).path / ADMIN_FILE, ListHosts(), HostList)
+    listed = list(answer.hosts)
     now_s = time.time()
     notes = shown.host_notes(listed, now_s)
     if file is None:
@@ -263,20 +262,6 @@ def hosts(
                 print(f"  {visible(line)}")
     for note in dict.fromkeys(notes):
         print(visible(note), file=sys.stderr)
-
-
-async def _list_hosts(member: Any) -> list[HostReport]:
-    from benchctl.fleet.carrier.opening import open_carrier
-    from benchctl.fleet.person import PersonLink
-    from benchctl.fleet.person_messages import HostList, ListHosts
-
-    async with open_carrier(member.server, member.key, member.name) as carrier:
-        try:
-            await carrier.wait_connected(10)
-        except ConnectionError as error:
-            raise FleetError(f"the fleet {member.fleet} cannot be reached: {error}") from None
-        answer = await PersonLink(carrier, member).ask(ListHosts(), HostList, 10)
-    return list(answer.hosts)
 
 
 @fleet.command(cls=PlainCommand)

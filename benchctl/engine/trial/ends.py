@@ -41,6 +41,7 @@ from benchctl.hosts.local.spawn import Process, Spawner, has_ended, stop
 from benchctl.hosts.secrets import read_secrets
 from benchctl.hosts.ssh.programs import as_sent, located, name_of
 from benchctl.metrics import Direction
+from benchctl.plan.bound import parameters_of
 from benchctl.run.planned import Host
 
 # A later server will not become ready: a cold start of an interpreter takes tenths of a second.
@@ -110,7 +111,7 @@ class EndSpec(Struct, frozen=True, forbid_unknown_fields=True):
     def flow(self, backend: AnyBackend, tool: Tool) -> Flow[Any]:
         """Return the flow as its backend sees it. Raises ValueError for parameters of others."""
         return Flow(
-            params=backend.parameters.model_validate(self.parameters),
+            params=parameters_of(backend, self.parameters),
             direction=self.direction, address=self.address, port=self.port, tool=tool,
             owns_server=self.owns_server, one_clock=self.one_clock,
             source_address=self.source_address, source_device=self.source_device,

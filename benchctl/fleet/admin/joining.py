@@ -32,7 +32,8 @@ ANSWER_S: Final = 10.0
 def admitting(directory: FleetDirectory) -> OnMessage:
     """Return what the coordinator does with each message of `JOINS`."""
     fleet = directory.members().fleet
-    verifier = Verifier(fleet, COORDINATOR, directory.find, "joining")
+    # A token works once, so a repeat does nothing.
+    verifier = Verifier(fleet, COORDINATOR, directory.find, "joining", repeats=True)
     signer = Signer(directory.coordinator_key(), fleet, COORDINATOR)
 
     async def admit(message: Delivered) -> None:

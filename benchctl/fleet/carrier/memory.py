@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from asyncio import FIRST_COMPLETED
 from collections.abc import Callable, Sequence
 from typing import Any, Self
 
@@ -311,10 +312,15 @@ class MemoryCarrier:
 
         if not self.broker.deliver(subject, data, reply):
             raise TimeoutError(f"nobody listens to {subject}")
+        lost = asyncio.create_task(self.broker.wait(lambda: not self.is_connected))
         try:
-            return await asyncio.wait_for(answer, timeout_s)
-        except TimeoutError:
-            raise TimeoutError(f"no answer from {subject} in {timeout_s:g} s") from None
+            await asyncio.wait((answer, lost), timeout=timeout_s, return_when=FIRST_COMPLETED)
+        finally:
+            lost.cancel()
+        if answer.done():
+            return answer.result()
+        self._demand()
+        raise TimeoutError(f"no answer from {subject} in {timeout_s:g} s")
 
     async def publish(self, subject: str, data: bytes, number: str) -> None:
         while True:

@@ -84,6 +84,7 @@ class NatsCarrier:
         self._changed = asyncio.Condition()
         self._subscriptions: list[_Subscription] = []
         self._attaching = asyncio.Lock()
+        self._is_closing = False
         self._exit = AsyncExitStack()
         self._tunnel: Tunnel | None = None
         self._certificate_ends_s = 0.0
@@ -104,9 +105,10 @@ class NatsCarrier:
     async def __aexit__(self, *_: object) -> None:
         for subscription in list(self._subscriptions):
             await subscription.close()
-        if self._loop_task is not None:
-            self._loop_task.cancel()
-            await asyncio.gather(self._loop_task, return_exceptions=True)
+        self._is_closing = True
+        while self._loop_task is not None and not self._loop_task.done():
+            self._loop_task.cancel()  # asyncio.wait_for of Python 3.11 may lose one
+            await asyncio.wait([self._loop_task], timeout=0.1)
         await self._exit.aclose()
 
     @property
@@ -226,7 +228,7 @@ class NatsCarrier:
             await self._changed.wait_for(lambda: self.is_connected)
 
     async def _connecting(self, url: str, hostname: str) -> None:
-        while True:
+        while not self._is_closing:
             closed = asyncio.Event()
             client = Client()
             try:
@@ -241,10 +243,14 @@ class NatsCarrier:
                 await closed.wait()
                 error = client.last_error
                 self.why = _plain(_why(error)) if error else "it has closed"
+            except nats.errors.NoServersError:  # after an error that was heard
+                self.why = (self._tunnel and self._tunnel.why) or self.why
             except _UNREACHABLE as error:
                 self.why = (self._tunnel and self._tunnel.why) or _not_connected(client, error)
             finally:
+                closed.set()
                 self._client = None
+                _give_up(client)
                 with suppress(*_UNREACHABLE):
                     await client.close()
             await asyncio.sleep(uniform(0.3, 1.0))
@@ -256,7 +262,7 @@ class NatsCarrier:
             closed.set()
 
         async def on_error(error: Exception) -> None:
-            if client.is_connected:  # otherwise the loop says why
+            if not closed.is_set():
                 self.why = _why(error)
 
         # nats-py takes a seed only by packages of its own.
@@ -273,6 +279,8 @@ class NatsCarrier:
             ping_interval=3,
             max_outstanding_pings=2,
             allow_reconnect=False,
+            max_reconnect_attempts=1,
+            reconnect_time_wait=0,
             pending_size=8 << 20,
             closed_cb=on_close,
             error_cb=on_error,
@@ -457,6 +465,13 @@ async def _flush(client: Client) -> None:
     """
     for _ in range(2):
         await client.flush(timeout=int(CONNECT_S))
+
+
+def _give_up(client: Client) -> None:
+    """Let whoever waits for an answer know that none comes; nats-py lets them wait."""
+    for waiting in list(client._resp_map.values()):
+        if not waiting.done():
+            waiting.set_exception(nats.errors.ConnectionClosedError())
 
 
 def _not_connected(client: Client, error: Exception) -> str:

@@ -11,8 +11,8 @@ from benchctl.api import Role, Tool
 from benchctl.engine.prepare.planning import Planned
 from benchctl.engine.trial.ends import EndSpec
 from benchctl.errors import HostError
+from benchctl.fleet.driven_host import DrivenHost
 from benchctl.fleet.host_messages import JudgeEnds, PreparedEnd
-from benchctl.fleet.host_state import HostState
 from benchctl.fleet.link import FleetHosts
 from benchctl.fleet.messages import Done, EndRef
 from benchctl.plan.bound import BoundFlow
@@ -67,7 +67,7 @@ def _spec(prepared: Planned, flow: BoundFlow, role: Role, deadline_s: float) -> 
     )  # fmt: skip
 
 
-async def _asked(state: HostState, ends: Sequence[PreparedEnd]) -> list[str]:
+async def _asked(state: DrivenHost, ends: Sequence[PreparedEnd]) -> list[str]:
     if state.away:
         return []
     try:

@@ -5,15 +5,13 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import msgspec
-from pydantic import ValidationError
 
-from benchctl.api import Event, Failure, FailureKind, Flow, Role, Tool
-from benchctl.backends import AnyBackend, Registry
+from benchctl.api import Event, Failure, FailureKind, Role, Tool
+from benchctl.backends import Registry
 from benchctl.engine.checks.tools import Toolbox
-from benchctl.engine.trial.ends import CommandEnd, EndSpec
+from benchctl.engine.trial.ends import CommandEnd
 from benchctl.errors import MissingError
 from benchctl.fleet.host_messages import EndOver, Events, HeardEvent, PreparedAt, PreparedEnd
 from benchctl.fleet.messages import EndRef
@@ -112,7 +110,7 @@ class HostEnd:
         try:
             backend = registry.load(self.spec.backend)
             tool = await toolbox.find(backend, role, LOCAL)
-            flow = flow_of(self.spec, backend, tool)
+            flow = self.spec.flow(backend, tool)
         except (MissingError, ValueError) as error:
             why = error.message if isinstance(error, MissingError) else str(error)
             self.take(role, Failure(FailureKind.PARAMETER, why), None)
@@ -158,12 +156,3 @@ class HostEnd:
     def flush(self) -> None:
         """Write the samples that wait."""
         self._outbox.flush()
-
-
-def flow_of(spec: EndSpec, backend: AnyBackend, tool: Tool) -> Flow[Any]:
-    """Return the flow of an end as its backend sees it. Raises ValueError."""
-    try:
-        return spec.flow(backend, tool)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        raise ValueError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None

@@ -99,6 +99,20 @@ def test_a_question_without_an_answer_ends_in_time(world):
     world(main)
 
 
+def test_a_question_fails_at_once_when_the_server_dies(world):
+    async def main(world):
+        async with connected(world.carrier("paris"), world.carrier("coordinator")) as (a, b):
+            asked = Got()
+            await a.listen("bench.run.paris", asked)
+            asking = asyncio.create_task(b.request("bench.run.paris", b"?", 60))
+            await asked.until(1)
+            await world.kill()
+            with pytest.raises(ConnectionError):
+                await asyncio.wait_for(asking, 10)
+
+    world(main)
+
+
 def test_following_begins_after_a_sequence_and_keeps_to_its_subject(world):
     async def main(world):
         hosts = [world.carrier("paris"), world.carrier("rome")]

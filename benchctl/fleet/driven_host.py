@@ -33,6 +33,7 @@ from benchctl.fleet.host_messages import (
     ToHost,
 )
 from benchctl.fleet.messages import COORDINATOR, EndRef, Refused, answered
+from benchctl.fleet.presence import HostPresence, Standstill
 from benchctl.fleet.trust.signing import Keys, Signer, UntrustedError, Verifier
 from benchctl.hosts.clocks import HostClock
 from benchctl.visible import visible
@@ -94,17 +95,21 @@ class _Batch(Generic[T, R]):
         return result
 
 
-class HostState:
+class DrivenHost:
     """One host of the fleet."""
 
-    def __init__(self, name: str, carrier: Carrier, identity: CoordinatorIdentity) -> None:
+    def __init__(
+        self,
+        name: str,
+        carrier: Carrier,
+        identity: CoordinatorIdentity,
+        standstill: Standstill,
+    ) -> None:
         self.name = name
         self._carrier, self._identity = carrier, identity
         self.clock = HostClock()
-        self.last: Heartbeat | None = None
-        """What it last said of itself."""
-        self.heard_s = -float("inf")
-        """When that was, by our monotonic clock."""
+        self._presence = HostPresence()
+        self._standstill = standstill
         self._rtts: deque[float] = deque(maxlen=_TRIPS_KEPT)
         self.is_timed = asyncio.Event()
         self.is_back = asyncio.Event()
@@ -122,20 +127,25 @@ class HostState:
         """Take a heartbeat, at a time of our monotonic clock."""
         if self.last is not None and beat.nonce != self.last.nonce:  # another process
             self.forget_clock()
-        self.last, self.heard_s = beat, now_s
+        self._presence.hear(beat, now_s)
         self.is_back.set()
 
     @property
+    def last(self) -> Heartbeat | None:
+        """What it last said of itself."""
+        return self._presence.heartbeat
+
+    @property
     def silent_s(self) -> float:
-        """How long it was not heard of."""
-        return time.monotonic() - self.heard_s
+        """How long it was not heard of; by the time in what it said, which may come late."""
+        return time.monotonic() - self._presence.seen_s
 
     @property
     def away(self) -> str:
         """Why nothing new starts there now; empty if it is there."""
         if self.last is None:
             return f"host {self.name} was not heard of yet"
-        if self.silent_s > AWAY_S:
+        if self.silent_s > AWAY_S and not self._standstill.is_reading(time.monotonic()):
             return f"host {self.name} was not heard of for {self.silent_s:.0f} s"
         return ""
 

@@ -1,0 +1,215 @@
+"""Simulated hosts of a fleet, all in one process: ``python bench/fleet_hosts.py FOLDER COUNT``.
+
+Each has a connection and a key of its own, and answers as an agent does. It runs no tool: what it
+measures is made up, ten samples a second from both ends of a flow, one message of them a second.
+``FOLDER/dispatch`` gets, for each trial, the seconds from the coordinator's signature of its go to
+its arrival, ``FOLDER/ended`` when its last end was over.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from benchctl.api import Role
+from benchctl.backends import installed
+from benchctl.engine.trial.ends import schema_of, version_of
+from benchctl.fleet.admin.directory import FleetDirectory
+from benchctl.fleet.carrier.carrier import Delivered
+from benchctl.fleet.carrier.opening import open_carrier
+from benchctl.fleet.host_messages import (
+    AbortEnds,
+    EndOver,
+    Events,
+    Go,
+    HeardEvent,
+    Heartbeat,
+    JudgeEnds,
+    Lock,
+    Ping,
+    Plugin,
+    Pong,
+    Prepare,
+    Prepared,
+    PreparedAt,
+    SpoolState,
+    StopEnds,
+    ToHost,
+)
+from benchctl.fleet.messages import COORDINATOR, AskHost, Done, EndRef, answered
+from benchctl.fleet.trust.keys import SigningKey
+from benchctl.fleet.trust.signing import Signer, UntrustedError, Verifier
+from benchctl.hosts.sent import counters, facts, ports
+from benchctl.metrics import Direction, Sample, Summary
+
+_PORTS = {"ports.first_free": ports.first_free, "ports.is_own": ports.is_own}
+LASTS_S, EVERY_S, MESSAGE_S = 2.0, 0.1, 1.0
+
+
+class SimulatedHost:
+    """One host; ``others`` are all, by the flows that they serve."""
+
+    def __init__(
+        self, name: str, directory: FleetDirectory, key: SigningKey, plugins: list[Plugin],
+        others: dict[tuple[str, int, int, str], SimulatedHost], dispatched: list[float],
+        ended: dict[int, float],
+    ) -> None:  # fmt: skip
+        self.name, self._plugins, self._serving = name, plugins, others
+        fleet = directory.members().fleet
+        self.carrier = open_carrier(directory.server(), key, name)
+        self._nonce = secrets.token_hex(8)
+        self._signer = Signer(key, fleet, name)
+        self._verifier = Verifier(fleet, name, directory.find, "coordinator", nonce=self._nonce)
+        self._dispatched, self._ended = dispatched, ended
+        self._numbers: dict[EndRef, int] = {}
+        self._over: set[EndRef] = set()
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._facts = facts.collect()
+        self._counters = counters.read()
+
+    async def run(self) -> None:
+        async with self.carrier:
+            await self.carrier.wait_connected(60)
+            await self.carrier.listen(f"bench.run.{self.name}", self._take)
+            spool = SpoolState(0, 1 << 28, 0, 0, 1 << 30)
+            while True:
+                beat = Heartbeat(self._nonce, time.time(), "0", self._plugins, [], spool, {})
+                await self.carrier.send(f"bench.hb.{self.name}", self._sealed(beat))
+                await asyncio.sleep(1)
+
+    def _sealed(self, message: Any, nonce: str = "") -> bytes:
+        return self._signer.seal(message, COORDINATOR, epoch=1, nonce=nonce, now_s=time.time())
+
+    async def _take(self, delivered: Delivered) -> None:
+        now_s = time.time()
+        try:
+            signed = self._verifier.open(delivered.data, None, ToHost)
+        except UntrustedError:
+            return
+        if isinstance(signed.message, Go):
+            self._dispatched.append(now_s - signed.head.issued_s)
+        answer = self._answer(signed.message)
+        if delivered.reply is not None:
+            await delivered.reply(self._sealed(answer, answered(delivered.data)))
+
+    def _answer(self, message: Any) -> Any:
+        match message:
+            case Prepare():
+                return Prepared([self._prepared(end.ref, end.spec.role) for end in message.ends])
+            case Go():
+                for end in message.ends:
+                    self._begin(end.ref, end.at_s)
+                return Done()
+            case StopEnds() | AbortEnds():
+                for ref in message.ends:
+                    self._do(self._end(ref))
+                return Done()
+            case Lock():
+                return Done("")
+            case Ping():
+                return Pong(time.time())
+            case JudgeEnds():
+                return Done([""] * len(message.ends))
+            case AskHost("tools.tool"):
+                return Done({"version": "1", "features": []})
+            case AskHost("facts.collect"):
+                return Done(self._facts)
+            case AskHost("counters.read"):
+                return Done(self._counters)
+            case AskHost(function, arguments):
+                return Done(_PORTS[function](*arguments))
+            case _:
+                return Done()
+
+    def _prepared(self, ref: EndRef, role: Role) -> PreparedAt:
+        if role is Role.SERVER:
+            self._serving[ref.run, ref.trial, ref.attempt, ref.flow] = self
+        return PreparedAt(ref, True, role is Role.SERVER, False, "simulated", "1", ("simulated",))
+
+    def _do(self, work: Any) -> None:
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _begin(self, ref: EndRef, at_s: float) -> None:
+        self._do(self._measure(ref, at_s, Direction.SEND))
+        server = self._serving.pop((ref.run, ref.trial, ref.attempt, ref.flow), None)
+        if server is not None:
+            other = msgspec.structs.replace(ref, role="server")
+            server._do(server._measure(other, at_s, Direction.SEND))
+
+    async def _measure(self, ref: EndRef, at_s: float, direction: Direction) -> None:
+        await asyncio.sleep(max(0.0, at_s - time.time()))
+        for second in range(round(LASTS_S / MESSAGE_S)):
+            await asyncio.sleep(MESSAGE_S)
+            count = round(MESSAGE_S / EVERY_S)
+            first = second * count
+            samples = [
+                Sample(
+                    number * EVERY_S, (number + 1) * EVERY_S, {"throughput_bps": 1e6}, 0, direction
+                )
+                for number in range(first, first + count)
+            ]
+            await self._say(ref, "smp", samples)
+        if ref.role == "client":
+            await self._say(ref, "res", [Summary({"throughput_bps": 1e6}, direction)])
+        await self._end(ref)
+
+    async def _say(self, ref: EndRef, stream: str, events: list[Any]) -> None:
+        number = self._numbers[ref] = self._numbers.get(ref, 0) + 1
+        heard = [HeardEvent.of(event, time.time()) for event in events]
+        await self._publish(stream, Events(ref, number, heard))
+
+    async def _end(self, ref: EndRef) -> None:
+        if ref not in self._over:
+            self._over.add(ref)
+            number = self._numbers.pop(ref, 0) + 1
+            now_s = time.time()
+            self._ended[ref.trial] = now_s  # of its last end
+            await self._publish("res", EndOver(ref, number, now_s, 0))
+
+    async def _publish(self, stream: str, message: Any) -> None:
+        ref = message.ref
+        number = f"{ref.run}/{ref.trial}/{ref.attempt}/{ref.flow}/{ref.role}/{message.number}"
+        subject = f"bench.{stream}.{self.name}"
+        await self.carrier.publish(subject, self._sealed(message), number)
+
+
+async def _main(folder: Path, count: int) -> None:
+    directory, registry = FleetDirectory(folder / "bench"), installed()
+    backend = registry.load("simpleperf")
+    plugins = [Plugin("simpleperf", version_of(backend), schema_of(backend))]
+    others: dict[tuple[str, int, int, str], SimulatedHost] = {}
+    dispatched: list[float] = []
+    ended: dict[int, float] = {}
+    hosts = [
+        SimulatedHost(
+            name,
+            directory,
+            SigningKey.read(folder / f"{name}.seed"),
+            plugins,
+            others,
+            dispatched,
+            ended,
+        )
+        for name in (f"h{number}" for number in range(count))
+    ]
+
+    async def tell() -> None:
+        while True:
+            await asyncio.sleep(1)
+            text = "".join(f"{one:.6f}\n" for one in dispatched)
+            (folder / "dispatch").write_text(text)
+            (folder / "ended").write_bytes(msgspec.json.encode(ended))
+
+    await asyncio.gather(tell(), *(host.run() for host in hosts))
+
+
+if __name__ == "__main__":
+    asyncio.run(_main(Path(sys.argv[1]), int(sys.argv[2])))
