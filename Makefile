@@ -16,7 +16,7 @@ PARALLEL := -n $(JOBS) --dist worksteal
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: run setup collect test test-together test-again test-pythons collect-lowest \
-    test-dependents test-lowest test-newest test-core test-kernel test-kernel-order explore check fix cov bench archive-demo \
+    test-dependents test-lowest test-newest test-core test-kernel test-kernel-order explore check fix cov bench archive-demo fleet-demo \
     docs dist deb lock clean
 
 run: $(STAMP)  ## set everything up and run the quickstart profile
@@ -109,6 +109,9 @@ bench: $(STAMP)-dev  ## measure benchctl itself; prints each figure beside its b
 
 archive-demo: $(STAMP)-dev  ## a schedule, an archive and a page of a mesh in which a link becomes worse
 	$(BIN)/python tests/demo/archive.py
+
+fleet-demo: $(STAMP)-dev  ## a fleet of twenty hosts in a lab, of which one is killed, and its server
+	$(BIN)/python tests/demo/fleet.py
 
 docs: $(STAMP)-release  ## build the site of the documents in build/docs; a dead link is an error
 	$(BIN)/sphinx-build --quiet --fresh-env --fail-on-warning --conf-dir docs --doctree-dir build/doctrees \

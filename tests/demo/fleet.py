@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from contextlib import closing
 from pathlib import Path
 
@@ -128,7 +129,7 @@ class Demo:
             argv, cwd=self.home, env=self.environment, capture_output=True, text=True, check=True
         ).stdout
         rows = (line.split() for line in said.splitlines())
-        return {row[0]: row[2] for row in rows if len(row) > 2 and row[1] == "host"}
+        return {row[0]: row[3] for row in rows if len(row) > 3 and row[1] == "host"}
 
     def bring_up(self):
         lab, benchctl = self.lab, self.benchctl
@@ -151,14 +152,14 @@ class Demo:
         print(f"{len(HOSTS)} hosts have joined", flush=True)
 
     def start_agent(self, host):
-        agent = f"{self.benchctl} agent run --directory {self.home / host}"
+        agent = f"{self.benchctl} agent run {self.home / host}"
         self.lab.starts(host, f"sh -c 'echo $$ >{host}.pid; exec {agent}'", f"{host}.log")
 
     def there(self):
         """Return how many hosts are there."""
         said = self.lab.types(CENTER, f"{self.benchctl} fleet hosts --json --directory fleet")
         listed = [json.loads(line) for line in said.splitlines() if line.startswith("{")]
-        return sum(one["state"] == "there" for one in listed)
+        return sum(not one["is_away"] for one in listed)
 
     def _log(self, name):
         path = self.home / name
@@ -203,7 +204,7 @@ class Demo:
         if shutil.which("tmux") is None:
             return
         tmux = f"tmux -S {self.home}/tmux"
-        tui = f"{self.benchctl} tui --fleet alice.fleet"
+        tui = f"{self.benchctl} tui --fleet alice.fleet --attach"
         self.lab.types(
             CENTER, f"{tmux} new-session -d -x 120 -y 40 '{tui}' && sleep 8 && "
             f"{tmux} capture-pane -p >screen; {tmux} kill-server",
@@ -223,9 +224,17 @@ def main():
             print(demo._log("run.log"))
             statuses = [one["status"] for one in demo.events() if one["event"] == "trial_ended"]
             code = demo._log("run.code").strip()
-        counts = {status: statuses.count(status) for status in sorted(set(statuses))}
+            tries = Counter(
+                (one["trial"], one["attempt"])
+                for one in demo.events()
+                if one["event"] == "flow_ended"
+            )
+        counts = Counter(statuses)
         expected = len(HOSTS) * (len(HOSTS) - 1)
-        print(f"{len(statuses)} of {expected} trials in {took_s:.0f} s: {counts}; exit code {code}")
+        print(
+            f"{len(statuses)} of {expected} trials in {took_s:.0f} s: {dict(counts)}, "
+            f"{len(tries) - len(statuses)} attempts more; exit code {code}"
+        )
         print(f"all in {time.monotonic() - began:.0f} s")
         sys.exit(0 if len(statuses) == expected and counts.keys() == {"ok"} else 1)
 
