@@ -35,7 +35,7 @@ async def admitted(fleet):
         yield coordinator
 
 
-def test_a_host_makes_its_own_key_and_is_let_in(fleet, tmp_path):
+def test_a_host_makes_its_own_key_and_is_let_in(fleet, tmp_path, monkeypatch):
     token = fleet.directory.invite_host("oslo", time.time() + 60)
 
     async def main():
@@ -45,6 +45,7 @@ def test_a_host_makes_its_own_key_and_is_let_in(fleet, tmp_path):
             assert member.key.text != token.seed
             async with connected(open_carrier(member.server, member.key, "oslo")) as (host,):
                 await host.send("bench.hb.oslo", b"")
+            monkeypatch.setattr("benchctl.fleet.admin.joining.CONNECT_S", 2)
             with pytest.raises(FleetError, match=r"cannot join the fleet lab.*does not know this"):
                 await join(token, tmp_path / "other")
 
