@@ -190,6 +190,8 @@ def _report(count: int, store: Path, folder: Path, cpu_s: float, server_bytes: f
             f"{count} hosts, a go from its signature to its host, p50", dispatch_s, DISPATCH_S, "s"
         )
     ended_times = json.loads((folder / "ended").read_text())
+    spans = [row[2] - row[1] for row in rows if row[1] and row[2]]
+    print(f"  from start to end of a trial, p50: {statistics.median(spans):.2f} s")
     late = [row[2] - ended_times[str(row[4])] for row in rows if str(row[4]) in ended_times]
     if late:
         what = f"{count} hosts, from the last end to the trial's result, p50"

@@ -48,7 +48,6 @@ class Coordinator:
     signer: Signer
     keys: Any
     epoch: int = 1
-    signed_keys: Any = bytes
 
 
 class SmallFleet:

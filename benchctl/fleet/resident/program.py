@@ -15,11 +15,12 @@ from pathlib import Path
 from benchctl.errors import FleetError
 from benchctl.fleet.admin.joining import HOST_FILE
 from benchctl.fleet.carrier.opening import open_carrier
+from benchctl.fleet.carrier.streams import KEYS
+from benchctl.fleet.learned_keys import LearnedKeys
 from benchctl.fleet.limits import read_limits
 from benchctl.fleet.resident.agent import HostAgent, Identity
 from benchctl.fleet.spool import Spool
-from benchctl.fleet.trust.membership import next_start, read_membership, write_membership
-from benchctl.fleet.trust.signing import KnownKey
+from benchctl.fleet.trust.membership import next_start, read_membership
 from benchctl.hosts.sent.hostlock import NAME
 from benchctl.hosts.tasks import cancel
 
@@ -50,26 +51,6 @@ def _alone(folder: Path) -> Iterator[None]:
         os.close(file)
 
 
-class KnownKeys:
-    """The coordinator's keys, in the host's own file: a newer set takes the place of the last."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self.member = read_membership(path)
-        self._keys = self.member.key_set()
-
-    def find(self, key: str) -> KnownKey | None:
-        """Return the coordinator's key that an envelope names."""
-        return self._keys.find(key)
-
-    def take(self, signed: bytes) -> None:
-        """Take a set of keys. Raises UntrustedError for an older one, FleetError if not written."""
-        if signed != self.member.keys:
-            member = self.member.taking(signed)
-            write_membership(self._path, member, replace=True)
-            self.member, self._keys = member, member.key_set()
-
-
 def own_addresses(server: str) -> tuple[str, ...]:
     """Return the address from which this host reaches a server; empty if there is no way now."""
     host, _, port = server.rpartition(":")
@@ -83,14 +64,13 @@ def own_addresses(server: str) -> tuple[str, ...]:
 
 
 async def _serve(folder: Path, lock: str) -> None:
-    known = KnownKeys(folder / HOST_FILE)
-    member = known.member
+    member = read_membership(folder / HOST_FILE)
     limits = read_limits(folder / LIMITS_FILE)
+    keys = LearnedKeys(folder / HOST_FILE, member)
     addresses = limits.addresses or own_addresses(member.server.address)
     identity = Identity(
-        member.fleet, member.name, member.key, known.find, next_start(folder), addresses,
-        known.take,
-    )  # fmt: skip
+        member.fleet, member.name, member.key, keys.find, next_start(folder), addresses
+    )
     try:
         spool = Spool(folder / "spool")
     except OSError as error:
@@ -99,6 +79,7 @@ async def _serve(folder: Path, lock: str) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, ended.set)
     async with open_carrier(member.server, member.key, member.name) as carrier:
+        await carrier.listen(KEYS, keys.take)
         agent = HostAgent(identity, carrier, spool, limits, folder, lock=lock)
         running = asyncio.ensure_future(agent.run())
         waiting = asyncio.ensure_future(ended.wait())
