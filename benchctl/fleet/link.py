@@ -286,7 +286,7 @@ class FleetLink:
             if why:
                 raise HostError(why, HINT)
         if not self.state.is_timed.is_set():
-            await _first(self.ended, self.state.is_timed)
+            await _first(self.ended, self.state.is_timed.wait())
         return self.clock
 
     def hurry(self) -> None:
@@ -466,7 +466,7 @@ class FleetEnd:
             if not self._link.away:
                 break
             # What it measured is in its spool: its end is waited for, as long as its host is.
-            await _first(self._link.ended, self._link.state.is_back, self._given_up)
+            await _first(self._link.ended, self._link.state.back(), self._given_up.wait())
         await self.take_end()
 
     async def _leave(self) -> None:
@@ -521,9 +521,9 @@ class FleetEnd:
         self._over.set()
 
 
-async def _first(future: asyncio.Future[str], *events: asyncio.Event) -> None:
-    """Wait until a future is done, or one of the events is set."""
-    waits: list[asyncio.Future[Any]] = [asyncio.ensure_future(event.wait()) for event in events]
+async def _first(future: asyncio.Future[str], *works: Coroutine[Any, Any, Any]) -> None:
+    """Wait until a future is done, or the first of the others."""
+    waits: list[asyncio.Future[Any]] = [*map(asyncio.ensure_future, works)]
     try:
         await asyncio.wait([future, *waits], return_when=asyncio.FIRST_COMPLETED)
     finally:
