@@ -76,8 +76,9 @@ async def _serve(directory: FleetDirectory, *, wait: bool) -> None:
 
 
 class _Members:
-    """The keys of a directory's members, looked up anew now and then: a thousand are asked for a
-    second, and a member that is withdrawn is to be out soon.
+    """The keys of a directory's members, looked up anew now and then.
+
+    A thousand are asked for in a second, and a member that is withdrawn is to be out soon.
     """
 
     def __init__(self, directory: FleetDirectory) -> None:
