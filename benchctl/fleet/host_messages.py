@@ -58,6 +58,12 @@ class JudgeEnds(FleetMessage, frozen=True, tag="judge"):
     ends: Annotated[list[PreparedEnd], Meta(min_length=1, max_length=_MOST_ENDS)]
 
 
+class Neighbours(FleetMessage, frozen=True, tag="neighbours"):
+    """The addresses of the fleet's hosts: targets that an owner need not list."""
+
+    addresses: Annotated[tuple[ShortText, ...], Meta(max_length=65536)]
+
+
 class GoingEnd(Struct, frozen=True, forbid_unknown_fields=True):
     """When a client begins; at once if ``at_s`` is 0, but not after ``latest_s``."""
 
@@ -114,9 +120,8 @@ class Committed(FleetMessage, frozen=True, tag="committed"):
     ends: Annotated[list[CommittedEnd], Meta(max_length=_MOST_ENDS)]
 
 
-ToHost = (
-    Prepare | JudgeEnds | Go | StopEnds | AbortEnds | Lock | Unlock | Ping | Committed | AskHost
-)
+_OfEnds = Prepare | JudgeEnds | Go | StopEnds | AbortEnds | Committed
+ToHost = _OfEnds | Neighbours | Lock | Unlock | Ping | AskHost
 
 
 # --- answers of a host ------------------------------------------------------------------------
@@ -183,8 +188,9 @@ class Heartbeat(FleetMessage, frozen=True, tag="heartbeat"):
     """What is told of a host each second.
 
     ``nonce`` is made at the agent's start: messages to it must carry it. ``limits`` are the owner's
-    in words, ``clock`` what the kernel says of its clock. ``running`` are its ends that have not
-    ended, ``recent`` those that ended since its start.
+    in words, ``addresses`` those at which others reach it, ``clock`` what the kernel says of its
+    clock. ``running`` are its ends that have not ended, ``recent`` those that ended since its
+    start, or were taken back.
     """
 
     nonce: ShortText
@@ -197,6 +203,7 @@ class Heartbeat(FleetMessage, frozen=True, tag="heartbeat"):
     certificate_ends_s: UnixTime = 0.0
     running: Annotated[tuple[EndRef, ...], Meta(max_length=_MOST_ENDS)] = ()
     recent: Annotated[tuple[EndRef, ...], Meta(max_length=_MOST_ENDS)] = ()
+    addresses: Annotated[tuple[ShortText, ...], Meta(max_length=64)] = ()
 
 
 # --- events of an end, in the streams ---------------------------------------------------------

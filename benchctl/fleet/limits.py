@@ -67,6 +67,8 @@ class Limits(Struct, frozen=True):
     day_bytes: float | None = None
     hours: tuple[Hours, ...] = ()
     allow: frozenset[str] = frozenset()
+    addresses: tuple[str, ...] = ()
+    """At which the other hosts reach this one; empty for the one that leads to the server."""
 
     @property
     def words(self) -> list[str]:
@@ -88,10 +90,11 @@ class Limits(Struct, frozen=True):
 
 
 class HostLoad(NamedTuple):
-    """What runs on a host already, and what it sent and received on this day."""
+    """What ends that run on a host take already: of all, of this day, and of the same trial."""
 
     rate_bps: float = 0.0
     day_bytes: float = 0.0
+    trial_bytes: float = 0.0
 
 
 class EndAmount(NamedTuple):
@@ -101,12 +104,24 @@ class EndAmount(NamedTuple):
     bytes: float
 
 
+NOTHING = EndAmount(0.0, 0.0)
+
+
 def read_limits(path: Path) -> Limits:
     """Read `agent.toml`; the defaults if there is none. Raises ProfileError."""
     if not path.exists():
         return Limits()
     source = read_toml(path)
-    known = {"backends", "networks", "rate", "trial_bytes", "day_bytes", "hours", "allow"}
+    known = {
+        "addresses",
+        "backends",
+        "networks",
+        "rate",
+        "trial_bytes",
+        "day_bytes",
+        "hours",
+        "allow",
+    }
     data = source.data
     for name in data:
         if name not in known:
@@ -118,6 +133,8 @@ def read_limits(path: Path) -> Limits:
             match key:
                 case "backends":
                     found[key] = frozenset(_texts(value))
+                case "addresses":
+                    found[key] = tuple(str(ip_address(text)) for text in _texts(value))
                 case "networks":
                     found[key] = tuple(str(ip_network(text)) for text in _texts(value))
                 case "rate":
@@ -248,10 +265,11 @@ def _refused_amount(limits: Limits, amount: EndAmount, load: HostLoad) -> str:
             f"its owner allows {format_rate(limits.rate_bps)}{at_once}; "
             f"the flow takes up to {format_rate(amount.rate_bps)}"
         )
-    if limits.trial_bytes is not None and amount.bytes > limits.trial_bytes:
+    trial_bytes = load.trial_bytes + amount.bytes
+    if limits.trial_bytes is not None and trial_bytes > limits.trial_bytes:
         return (
             f"its owner allows {format_size(limits.trial_bytes)} a trial; "
-            f"the flow takes up to {format_size(amount.bytes)}"
+            f"its flows take up to {format_size(trial_bytes)}"
         )
     if limits.day_bytes is not None and load.day_bytes + amount.bytes > limits.day_bytes:
         left = max(0.0, limits.day_bytes - load.day_bytes)

@@ -25,6 +25,7 @@ from benchctl.fleet.host_messages import (
     GoingEnd,
     Heartbeat,
     Lock,
+    Neighbours,
     OfEnd,
     PreparedAt,
     PreparedEnd,
@@ -83,6 +84,11 @@ class FleetHosts:
         self.host_wait_s = host_wait_s
         self.hosts: dict[str, DrivenHost] = {}
         """Those that were heard of."""
+        self._neighbours = Neighbours(())
+        self._addresses: dict[str, tuple[str, ...]] = {}
+        self._introduced: dict[str, tuple[str, Neighbours]] = {}
+        """The start of each host that was told of the others, and what."""
+        self._telling: set[asyncio.Task[None]] = set()
         self._standstill = Standstill(time.monotonic())
         self._subscriptions: list[Subscription] = []
         self._tasks: list[asyncio.Task[None]] = []
@@ -100,7 +106,7 @@ class FleetHosts:
     async def __aexit__(self, *_: object) -> None:
         for subscription in self._subscriptions:
             await subscription.close()
-        await cancel(*self._tasks)
+        await cancel(*self._tasks, *self._telling)
 
     async def _tick(self) -> None:
         while True:
@@ -129,6 +135,31 @@ class FleetHosts:
             )
             self._tasks.append(asyncio.ensure_future(state.watch()))
         state.hear(beat, time.monotonic())
+        self._introduce(state)
+
+    def _introduce(self, host: DrivenHost) -> None:
+        """Tell a host the addresses of the others, if it does not know them."""
+        beat = host.last
+        assert beat is not None, "it was just heard of"
+        if self._addresses.get(host.name, ()) != beat.addresses:
+            self._addresses[host.name] = beat.addresses
+            known = {one for each in self._addresses.values() for one in each}
+            self._neighbours = Neighbours(tuple(sorted(known)))
+        told = self._neighbours
+        nonce, last = self._introduced.get(host.name, ("", None))
+        if nonce == beat.nonce and last is told:
+            return
+        self._introduced[host.name] = beat.nonce, told
+
+        async def tell() -> None:
+            try:
+                await host.ask(told)
+            except HostError:
+                self._introduced.pop(host.name, None)  # with its next heartbeat
+
+        task = asyncio.ensure_future(tell())
+        self._telling.add(task)
+        task.add_done_callback(self._telling.discard)
 
     def _take(self, name: str, message: OfEnd) -> None:
         state = self.hosts.get(name)

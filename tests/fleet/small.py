@@ -88,12 +88,14 @@ class SmallFleet:
             await self.kill(name)
         await self.stack.aclose()
 
-    async def start(self, *names, limits=HERE, **options):
+    async def start(self, *names, limits=HERE, addresses=(), **options):
         for name in names:
             self._starts[name] = self._starts.get(name, 0) + 1
             carrier = self.carriers[name] = self.carrier(name)
             await self.stack.enter_async_context(carrier)
-            identity = Identity(FLEET, name, self.secrets[name], self.key, self._starts[name])
+            identity = Identity(
+                FLEET, name, self.secrets[name], self.key, self._starts[name], addresses
+            )
             folder = self.folder / name
             agent = HostAgent(
                 identity, carrier, Spool(folder / "spool"), limits, folder,

@@ -177,3 +177,29 @@ def test_a_host_that_another_run_measures_is_not_taken(tmp_path):
 
     found = asyncio.run(main())
     assert "run x of ann measures there now" in found.last.error
+
+
+def test_the_rates_of_all_flows_count_together(tmp_path):
+    async def main():
+        async with SmallFleet(tmp_path) as fleet:
+            await fleet.start("paris", limits=replace(HERE, rate_bps=30e6))
+            await fleet.start("oslo")
+            return await measure(fleet, flow("one"), flow("two"))
+
+    found = asyncio.run(main())
+    assert "its owner allows 30.0 Mbit/s, 20.0 Mbit/s of them now" in found.trial.error
+
+
+def test_the_hosts_of_a_fleet_learn_each_others_addresses(tmp_path):
+    async def main():
+        async with SmallFleet(tmp_path) as fleet:
+            await fleet.start("paris", addresses=("203.0.113.1",))
+            await fleet.start("oslo", addresses=("203.0.113.2",))
+            agents = fleet.agents.values()
+            await until(
+                lambda: all(
+                    {*agent._fleet_addresses} == {"203.0.113.1", "203.0.113.2"} for agent in agents
+                )
+            )
+
+    asyncio.run(main())

@@ -63,7 +63,7 @@ def limits(**given):
             "allows 150 Mbit/s, 60.0 Mbit/s of them now",
         ),
         ({"limits": limits(rate_bps=0.9e9), "rate": None}, "the flow takes up to 1.00 Gbit/s"),
-        ({"limits": limits(trial_bytes=124e6)}, "a trial; the flow takes up to"),
+        ({"limits": limits(trial_bytes=124e6)}, "a trial; its flows take up to"),
         (
             {"limits": limits(day_bytes=200e6), "load": HostLoad(0.0, 100e6)},
             "that its owner allows a day",

@@ -188,3 +188,9 @@ def test_a_host_that_somebody_else_holds_measures_nothing():
 
 def test_a_ping_shows_the_clock():
     assert Host().states.message(1, Ping(), 17.5) == [Reply(1, Pong(17.5))]
+
+
+def test_a_plan_that_comes_after_its_abort_starts_nothing():
+    host = Host()
+    host.states.message(1, AbortEnds([end().ref]), 0.0)
+    assert "prepared before" in refused(host.states.message(2, Prepare([end()]), 0.0))

@@ -27,7 +27,7 @@ def host_rows(hosts: Sequence[HostReport], now_s: float) -> list[tuple[str, ...]
             state(host),
             host.heartbeat.version if host.heartbeat else "-",
             clock(host),
-            "never" if not host.heard_s else f"{format_ago(max(0.0, now_s - host.heard_s))} ago",
+            "never" if not host.heard_s else format_ago(max(0.0, now_s - host.heard_s)),
         )
         for host in hosts
     ]
@@ -47,11 +47,11 @@ def clock(host: HostReport) -> str:
     if not host.heard_s or host.heartbeat is None:
         return "-"
     kernel = host.heartbeat.clock
-    error_s = kernel.get("max_error_s")
     said = f"{'-' if host.offset_s < 0 else '+'}{format_duration(abs(host.offset_s))}"
-    if isinstance(error_s, float):
-        said += f" ±{format_duration(error_s)}"
-    return said
+    if kernel.get("synchronized") is False:
+        return f"{said}, not synchronized"
+    error_s = kernel.get("max_error_s")
+    return said if error_s is None else f"{said} ±{format_duration(error_s)}"
 
 
 def host_notes(hosts: Sequence[HostReport], now_s: float) -> list[str]:

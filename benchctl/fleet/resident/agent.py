@@ -34,6 +34,7 @@ from benchctl.fleet.host_messages import (
     EndOver,
     Heartbeat,
     JudgeEnds,
+    Neighbours,
     OfEnd,
     OfHost,
     Plugin,
@@ -41,7 +42,15 @@ from benchctl.fleet.host_messages import (
     PreparedEnd,
     ToHost,
 )
-from benchctl.fleet.limits import ASSUMED_LINK_BPS, HostLoad, Limits, amount_of, refusal
+from benchctl.fleet.limits import (
+    ASSUMED_LINK_BPS,
+    NOTHING,
+    EndAmount,
+    HostLoad,
+    Limits,
+    amount_of,
+    refusal,
+)
 from benchctl.fleet.messages import COORDINATOR, AskHost, Done, EndRef, Refused, answered
 from benchctl.fleet.resident.ends import FLUSH_S, HostEnd, Outbox
 from benchctl.fleet.resident.states import (
@@ -76,7 +85,7 @@ _OVER = msgspec.msgpack.Decoder(OfEnd)
 class Identity(Struct, frozen=True):
     """Who an agent is: its name and key in a fleet, whose messages it takes, how often it began.
 
-    ``fleet_addresses`` are those of the fleet's hosts.
+    ``addresses`` are those at which others reach it.
     """
 
     fleet: str
@@ -84,7 +93,7 @@ class Identity(Struct, frozen=True):
     key: SigningKey
     keys: Keys
     starts: int
-    fleet_addresses: Collection[str] = ()
+    addresses: tuple[str, ...] = ()
 
 
 class CoordinatorClock:
@@ -130,6 +139,10 @@ class HostAgent:
         self._clock = CoordinatorClock()
         self._lock = HostLock(lock)
         self._targets: dict[EndRef, Collection[str]] = {}
+        self._amounts: dict[EndRef, EndAmount] = {}
+        """What the ends that have not ended send and receive."""
+        self._fleet_addresses: Collection[str] = ()
+        """Those of the fleet's hosts, as the coordinator says."""
         self._states = States(self._refusal, self._lock.take, self._lock.give_back)
         self._spawner = LocalSpawner()
         self._toolbox = Toolbox(self._spawner)
@@ -213,6 +226,9 @@ class HostAgent:
         match signed.message:
             case Prepare() as message:
                 self._do_later(self._look_up(number, message))
+            case Neighbours(addresses=addresses):
+                self._fleet_addresses = addresses
+                await self._reply(number, Done())
             case JudgeEnds() as message:
                 self._do_later(self._judge(number, message))
             case AskHost() as message:
@@ -226,7 +242,7 @@ class HostAgent:
         for end in message.ends:
             other = end.spec.peer if end.spec.role is Role.SERVER else end.spec.address
             targets = await self._resolve(other) if other else ()
-            said.append(self._why_not(end.spec, targets)[0])
+            said.append(self._why_not(end.ref, end.spec, targets)[0])
         await self._reply(number, Done(said))
 
     async def _look_up(self, number: int, message: Prepare) -> None:
@@ -239,9 +255,12 @@ class HostAgent:
             if end.spec.role is Role.CLIENT and found:
                 end = PreparedEnd(end.ref, replace(end.spec, address=next(iter(found))))
             ends.append(end)
+        known = {**self._amounts}
         effects = self._states.message(number, Prepare(ends), time.time())
         for end in ends:
             self._targets.pop(end.ref, None)
+        if not any(isinstance(effect, StartEnd) for effect in effects):  # it was refused
+            self._amounts = known
         await self._do(effects)
 
     async def _do(self, effects: Sequence[Effect]) -> None:
@@ -274,45 +293,46 @@ class HostAgent:
     # --- ends -------------------------------------------------------------------------------
 
     def _refusal(self, prepared: PreparedEnd) -> str:
-        why, sent_bytes = self._why_not(prepared.spec, self._targets.get(prepared.ref, ()))
+        why, amount = self._why_not(
+            prepared.ref, prepared.spec, self._targets.get(prepared.ref, ())
+        )
         if not why:
-            self._day.add(sent_bytes)
+            self._amounts[prepared.ref] = amount
         return why
 
-    def _why_not(self, spec: EndSpec, targets: Collection[str]) -> tuple[str, float]:
+    def _why_not(
+        self, ref: EndRef, spec: EndSpec, targets: Collection[str]
+    ) -> tuple[str, EndAmount]:
         """Return why an end may not run here, empty if it may, and what it sends and receives."""
         name = self._identity.name
         here = next((one for one in self._plugins if one.name == spec.backend), None)
         if here is None:
-            return f"host {name} has no backend {spec.backend}", 0.0
+            return f"host {name} has no backend {spec.backend}", NOTHING
         if here.why_not:
-            return f"host {name}: {here.why_not}", 0.0
+            return f"host {name}: {here.why_not}", NOTHING
         if (spec.version, spec.schema) != (here.version, here.schema):
             ours = f"{here.version or 'a file'} ({here.schema[:8]})"
             theirs = f"{spec.version or 'a file'} ({spec.schema[:8]})"
-            return f"host {name} has {spec.backend} {ours}, and the coordinator {theirs}", 0.0
+            return f"host {name} has {spec.backend} {ours}, and the coordinator {theirs}", NOTHING
         backend = self._registry.load(spec.backend)
         try:
             flow = spec.flow(backend, _NO_TOOL)
             amount = amount_of(backend, flow.params, self._link_bps)
         except ValueError as error:
-            return f"host {name}: {error}", 0.0
-        load = HostLoad(self._running_bps(), self._day.bytes)
+            return f"host {name}: {error}", NOTHING
+        load = HostLoad(
+            sum(one.rate_bps for one in self._amounts.values()),
+            self._day.bytes,
+            sum(one.bytes for other, one in self._amounts.items() if is_one_trial(other, ref)),
+        )
         why = refusal(
-            self._limits, spec, backend, flow.params, targets, self._identity.fleet_addresses,
+            self._limits, spec, backend, flow.params, targets, self._fleet_addresses,
             load, self._link_bps, datetime.now().astimezone(),
         )  # fmt: skip
-        return f"host {name}: {why}" if why else "", amount.bytes
-
-    def _running_bps(self) -> float:
-        total = 0.0
-        for end in self._ends.values():
-            backend = self._registry.load(end.spec.backend)
-            flow = end.spec.flow(backend, _NO_TOOL)
-            total += amount_of(backend, flow.params, self._link_bps).rate_bps
-        return total
+        return f"host {name}: {why}" if why else "", amount
 
     def _begin(self, prepared: PreparedEnd) -> None:
+        self._day.add(self._amounts[prepared.ref].bytes)
         outbox = Outbox(prepared.ref, self._spool, self._queue)
         end = self._ends[prepared.ref] = HostEnd(prepared, self._spawner, outbox)
         self._do_later(self._run_end(end))
@@ -324,6 +344,7 @@ class HostAgent:
             await end.run_to_end()
         finally:
             del self._ends[end.ref]
+            self._amounts.pop(end.ref, None)
             self._states.over(end.ref)
             await self._do(self._states.due(time.time()))
 
@@ -391,7 +412,8 @@ class HostAgent:
             nonce=self.nonce, time_s=time.time(), version=benchctl.__version__,
             plugins=self._plugins, limits=self._limits.words, spool=self._spool.state,
             clock=facts.clock(), running=tuple(self._states.running),
-            recent=tuple(self._states.recent),
+            recent=tuple(self._states.recent), addresses=self._identity.addresses,
+            certificate_ends_s=self._carrier.certificate_ends_s,
         )  # fmt: skip
 
     def _known_plugins(self) -> list[Plugin]:
@@ -443,6 +465,11 @@ _QUESTIONS: Mapping[str, Callable[..., Any]] = {
     "ports.first_free": ports.first_free,
 }
 """All that a host of a fleet is asked, besides its tools."""
+
+
+def is_one_trial(one: EndRef, other: EndRef) -> bool:
+    """Return whether two ends are of one attempt at a trial."""
+    return (one.run, one.trial, one.attempt) == (other.run, other.trial, other.attempt)
 
 
 async def addresses_of(name: str) -> Collection[str]:

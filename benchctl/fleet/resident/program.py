@@ -6,6 +6,7 @@ import asyncio
 import fcntl
 import os
 import signal
+import socket
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -48,11 +49,26 @@ def _alone(folder: Path) -> Iterator[None]:
         os.close(file)
 
 
+def own_addresses(server: str) -> tuple[str, ...]:
+    """Return the address from which this host reaches a server; empty if there is no way now."""
+    host, _, port = server.rpartition(":")
+    try:
+        found = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_DGRAM)
+        with socket.socket(found[0][0], socket.SOCK_DGRAM) as probe:
+            probe.connect(found[0][4])  # which looks for a route, and sends nothing
+            return (str(probe.getsockname()[0]),)
+    except OSError:
+        return ()
+
+
 async def _serve(folder: Path, lock: str) -> None:
     member = read_membership(folder / HOST_FILE)
     limits = read_limits(folder / LIMITS_FILE)
     keys = member.key_set()
-    identity = Identity(member.fleet, member.name, member.key, keys.find, next_start(folder))
+    addresses = limits.addresses or own_addresses(member.server.address)
+    identity = Identity(
+        member.fleet, member.name, member.key, keys.find, next_start(folder), addresses
+    )
     try:
         spool = Spool(folder / "spool")
     except OSError as error:

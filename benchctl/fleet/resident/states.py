@@ -146,6 +146,8 @@ class States:
             case StopEnds():
                 return [*self._end(message.ends, kill=False), Reply(number, Done())]
             case AbortEnds():
+                # Its plan may still be on the way.
+                self.recent.extend(ref for ref in message.ends if ref not in self._ends)
                 return [*self._end(message.ends, kill=True), Reply(number, Done())]
             case Lock():
                 return [Reply(number, Done(self._lock(message.run, message.who)))]
