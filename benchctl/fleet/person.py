@@ -13,6 +13,7 @@ import platformdirs
 
 from benchctl.errors import FleetError, UsageError
 from benchctl.fleet.carrier.carrier import Carrier
+from benchctl.fleet.learned_keys import LearnedKeys
 from benchctl.fleet.messages import COORDINATOR, Refused
 from benchctl.fleet.person_messages import ToPerson
 from benchctl.fleet.trust.keys import key_id
@@ -45,6 +46,7 @@ async def opened(
 ) -> AsyncIterator[tuple[PersonLink, Membership]]:
     """Connect as the person of a file. Raises FleetError, also if the server is not reached."""
     from benchctl.fleet.carrier.opening import open_carrier
+    from benchctl.fleet.carrier.streams import KEYS
 
     member = read_membership(file)
     async with open_carrier(member.server, member.key, member.name) as carrier:
@@ -53,6 +55,7 @@ async def opened(
         except ConnectionError as error:
             what = f"fleet {member.fleet}: {member.server.address} cannot be reached: {error}"
             raise FleetError(what, "try again later") from None
+        await carrier.listen(KEYS, LearnedKeys(file, member).take)
         yield PersonLink(carrier, member), member
 
 

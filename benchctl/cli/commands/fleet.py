@@ -321,14 +321,14 @@ def renew(
 ) -> None:
     """Make another certificate of the server, valid for 397 days from now.
 
-    Restart server and coordinator afterwards. With --key, the key before stays valid until the next
-    renewal, so hosts that are away learn the new one when they come back.
+    Restart server and coordinator afterwards. With --key, the coordinator's next key, which all
+    know already, takes the place of its own. Hosts and people then learn which one follows it.
     """
     opened = _opened(directory)
     opened.renew_certificate(time.time())
     print("the server has another certificate")
     if key:
-        number = opened.renew_coordinator().number
+        number = opened.renew_coordinator()
         print(f"the coordinator has another key: set {number}")
     print("restart the server and the coordinator", file=sys.stderr)
 

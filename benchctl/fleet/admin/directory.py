@@ -31,7 +31,7 @@ from benchctl.fleet.trust.certificates import (
 from benchctl.fleet.trust.keys import SigningKey, need_cryptography, parse_nkey, write_secret
 from benchctl.fleet.trust.keyset import KeySet, open_keys, sign_keys
 from benchctl.fleet.trust.membership import Membership, Rights, Server, Token, write_membership
-from benchctl.fleet.trust.signing import KnownKey
+from benchctl.fleet.trust.signing import KnownKey, UntrustedError
 
 ADMIN: Final = "admin"
 ADMIN_FILE: Final = "admin.fleet"
@@ -69,18 +69,19 @@ class FleetDirectory:
             path.chmod(0o700)
         except OSError as error:
             raise FleetError(f"{path}: {error.strerror}") from None
-        root, coordinator, setup = SigningKey.make(), SigningKey.make(), SigningKey.make()
+        root, coordinator, upcoming, setup = (SigningKey.make() for _ in range(4))
         root.write(path / "root.seed")
         coordinator.write(path / "coordinator.seed")
+        upcoming.write(path / "next.seed")
         setup.write(path / "setup.seed")
         ca, ca_key = make_ca(fleet, now_s)
         write_secret(path / "ca.pem", ca)
         write_secret(path / "ca.key", ca_key)
-        keys = KeySet(fleet, 1, (coordinator.public,))
+        keys = KeySet(fleet, 1, (coordinator.public, upcoming.public))
         write_secret(path / "root.pub", f"{root.nkey}\n".encode())
         write_secret(path / "keys", sign_keys(root, keys))
         write_secret(path / "listen", f"{listen}\n".encode())
-        members = Members(fleet, address, setup.nkey, (coordinator.nkey,))
+        members = Members(fleet, address, setup.nkey, (coordinator.nkey, upcoming.nkey))
         write_secret(path / "members.json", _json(members))
         directory = cls(path)
         directory.renew_certificate(now_s)
@@ -207,31 +208,30 @@ class FleetDirectory:
         write_secret(self.path / "server.pem", certificate, replace=True)
         write_secret(self.path / "server.key", key, replace=True)
 
-    def renew_coordinator(self) -> KeySet:
-        """Give the coordinator another key; the one before stays valid until the next time.
+    def renew_coordinator(self) -> int:
+        """Let the coordinator's next key take the place of its own, and make another next one.
 
-        Raises FleetError, for example if the root key is elsewhere.
+        All know the next key before it is used. Returns the number of the new set. Raises
+        FleetError, for example if the root key is elsewhere.
         """
-        root, key = SigningKey.read(self.path / "root.seed"), SigningKey.make()
-        made: list[KeySet] = []
+        root = SigningKey.read(self.path / "root.seed")
 
         def renew(members: Members) -> Members:
-            coordinators = (members.coordinators[-1], key.nkey)
-            keys = KeySet(
-                members.fleet, members.keys_number + 1, tuple(map(parse_nkey, coordinators))
-            )
-            made.append(keys)
-            signed = sign_keys(root, keys)
-            open_keys(signed, self.server().root, members.fleet, members.keys_number)
+            key, upcoming = SigningKey.read(self.path / "next.seed"), SigningKey.make()
+            number = members.keys_number + 1
+            signed = sign_keys(root, KeySet(members.fleet, number, (key.public, upcoming.public)))
+            open_keys(signed, self.server().root, members.fleet, number)  # is it our root key?
+            for name, seed in (("coordinator.seed", key), ("next.seed", upcoming)):
+                write_secret(self.path / name, f"{seed.text}\n".encode(), replace=True)
             write_secret(self.path / "keys", signed, replace=True)
-            key_text = f"{key.text}\n".encode()
-            write_secret(self.path / "coordinator.seed", key_text, replace=True)
             return msgspec.structs.replace(
-                members, coordinators=coordinators, keys_number=keys.number
+                members, coordinators=(key.nkey, upcoming.nkey), keys_number=number
             )
 
-        self.change(renew)
-        return made[0]
+        try:
+            return self.change(renew).keys_number
+        except UntrustedError as error:
+            raise FleetError(f"root.seed is not the root key of this fleet: {error.why}") from None
 
     def notes(self, now_s: float) -> list[str]:
         """Return what is to be done here: a certificate that ends, a disk that becomes full."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -11,8 +13,9 @@ from msgspec import structs
 from benchctl import __version__
 from benchctl.errors import FleetError
 from benchctl.fleet.admin.directory import FleetDirectory
-from benchctl.fleet.carrier.carrier import Delivered, OnMessage
+from benchctl.fleet.carrier.carrier import Carrier, Delivered, OnMessage
 from benchctl.fleet.carrier.opening import open_carrier
+from benchctl.fleet.carrier.streams import KEYS
 from benchctl.fleet.messages import COORDINATOR, Done, Join, Refused
 from benchctl.fleet.trust.keys import SigningKey, nkey
 from benchctl.fleet.trust.membership import (
@@ -25,6 +28,7 @@ from benchctl.fleet.trust.signing import Signer, UntrustedError, Verifier
 
 JOINS: Final = "bench.join.*"
 HOST_FILE: Final = "host.fleet"
+KEYS_EVERY_S: Final = 5.0
 CONNECT_S: Final = 10.0
 ANSWER_S: Final = 10.0
 
@@ -56,6 +60,15 @@ def admitting(directory: FleetDirectory) -> OnMessage:
         directory.reload_server()
 
     return admit
+
+
+async def serve_members(carrier: Carrier, directory: FleetDirectory) -> None:
+    """Take in hosts that join, and say the coordinator's keys every few seconds, for ever."""
+    await carrier.listen(JOINS, admitting(directory))
+    while True:
+        with suppress(ConnectionError):
+            await carrier.send(KEYS, directory.keys())
+        await asyncio.sleep(KEYS_EVERY_S)
 
 
 async def join(token: Token, directory: Path, proxy: str = "") -> Membership:

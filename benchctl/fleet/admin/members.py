@@ -47,7 +47,7 @@ class Invited(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Members(Struct, frozen=True, forbid_unknown_fields=True):
-    """All of a fleet; ``coordinators`` are the keys that the root key signed, the newest last."""
+    """All of a fleet; ``coordinators`` are the keys that the root key signed: now, next."""
 
     fleet: ShortText
     address: LineText

@@ -39,6 +39,9 @@ STREAMS: Final = (SAMPLES, RESULTS, LOG)
 REPEATS_WITHIN_S: Final = 120.0
 """A stream drops a repeated message within this time: the default of nats-server."""
 
+KEYS: Final = "bench.keys"
+"""Where the coordinator says its keys, as the root key signed them."""
+
 LEASES: Final = "lease"
 LEASE_LIFE_S: Final = 2.0
 """A lease that is not renewed for so long is free."""

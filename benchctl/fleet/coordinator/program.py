@@ -13,7 +13,7 @@ from pathlib import Path
 
 from benchctl.errors import BenchctlError
 from benchctl.fleet.admin.directory import FleetDirectory
-from benchctl.fleet.admin.joining import JOINS, admitting
+from benchctl.fleet.admin.joining import serve_members
 from benchctl.fleet.carrier.opening import open_carrier
 from benchctl.fleet.coordinator.coordinator import Coordinator, FleetMembers
 from benchctl.fleet.messages import COORDINATOR
@@ -58,7 +58,7 @@ async def _serve(directory: FleetDirectory, *, wait: bool) -> None:
             await carrier.wait_connected(_CONNECT_S)
         coordinator = Coordinator(carrier, members, directory.path / STORE)
         serving = asyncio.create_task(coordinator.serve(wait=wait, say=_say))
-        admitting_ = asyncio.create_task(_admit(carrier, directory))
+        admitting_ = asyncio.create_task(serve_members(carrier, directory))
         ending = asyncio.create_task(ended.wait())
         try:
             await asyncio.wait([serving, ending], return_when=asyncio.FIRST_COMPLETED)
@@ -99,17 +99,6 @@ class _Members:
 def _first(errors: BaseExceptionGroup[BenchctlError]) -> BenchctlError:
     first = errors.exceptions[0]
     return _first(first) if isinstance(first, BaseExceptionGroup) else first
-
-
-async def _admit(carrier: object, directory: FleetDirectory) -> None:
-    """Take in hosts that join, for ever."""
-    while True:
-        try:
-            await carrier.listen(JOINS, admitting(directory))  # type: ignore[attr-defined]
-        except ConnectionError:
-            await asyncio.sleep(1)
-        else:
-            return
 
 
 def _say(text: str) -> None:

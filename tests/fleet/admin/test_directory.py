@@ -8,9 +8,9 @@ import pytest
 from benchctl.errors import FleetError, UsageError
 from benchctl.fleet.admin.directory import ADMIN_FILE, FleetDirectory, check_address
 from benchctl.fleet.admin.units import agent_unit, write_units
+from benchctl.fleet.learned_keys import LearnedKeys
 from benchctl.fleet.trust.certificates import DAY_S
 from benchctl.fleet.trust.keys import SigningKey, key_id
-from benchctl.fleet.trust.keyset import open_keys
 from benchctl.fleet.trust.membership import read_membership
 
 NOW_S = time.time()
@@ -86,16 +86,30 @@ def test_a_token_is_used_once_and_not_too_late(made):
         made.members().join("rome", key, NOW_S + 61)
 
 
-def test_the_coordinator_s_keys_overlap_by_one(made):
+def test_the_next_key_of_the_coordinator_is_known_before_it_is_used(made):
+    member = read_membership(made.path / ADMIN_FILE)
+    keys = LearnedKeys(made.path / ADMIN_FILE, member)
     first = made.coordinator_key()
-    assert made.renew_coordinator().number == 2
-    second = made.coordinator_key()
-    root = made.server().root
-    keys = open_keys(made.keys(), root, "lab")
-    assert keys.coordinators == (first.public, second.public)
-    assert made.renew_coordinator().number == 3
-    assert made.find(key_id(first.public)) is None
-    assert made.find(key_id(second.public)).role == "coordinator"
+    for number in (2, 3):
+        assert made.renew_coordinator() == number
+        key = made.coordinator_key()
+        assert keys.find(key_id(key.public)).role == "coordinator"
+        assert made.find(key_id(key.public)).role == "coordinator"
+        assert keys.learn(made.keys())
+        assert not keys.learn(made.keys())
+        assert not keys.learn(member.keys)
+        assert read_membership(made.path / ADMIN_FILE).key_set().number == number
+    for knows in (made.find, keys.find):
+        assert knows(key_id(first.public)) is None
+
+
+def test_another_root_key_renews_nothing(made):
+    before = made.members()
+    (made.path / "root.seed").unlink()
+    SigningKey.make().write(made.path / "root.seed")
+    with pytest.raises(FleetError, match=r"root\.seed is not the root key of this fleet"):
+        made.renew_coordinator()
+    assert made.members() == before
 
 
 def test_a_root_key_that_is_elsewhere_is_said(made):
