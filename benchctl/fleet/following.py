@@ -80,6 +80,7 @@ async def _follow_all(file: Path) -> None:
     left = asyncio.Event()
     asyncio.get_running_loop().add_reader(sys.stdin.fileno(), left.set)
     children: list[asyncio.subprocess.Process] = []
+    told = False
     async with opened(file) as (link, member):
         copy = copy_path(member)
         while not left.is_set():
@@ -88,12 +89,25 @@ async def _follow_all(file: Path) -> None:
                     run_id = await copied(link, run.run, copy)
                     if not Liveness(copy).is_alive(run_id):
                         children.append(await _child(file, run.run))
+                        await _until_held(copy, run_id)
+            if not told:
+                print(flush=True)  # those that there are by now are followed
+                told = True
             with suppress(TimeoutError):
                 await asyncio.wait_for(left.wait(), _LOOK_S)
     for child in children:
         if child.stdin is not None:
             child.stdin.close()
     await asyncio.gather(*(child.wait() for child in children))
+
+
+async def _until_held(copy: Path, run_id: int) -> None:
+    from benchctl.store.locks import Liveness
+
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_LOOK_S):
+            while not Liveness(copy).is_alive(run_id):
+                await asyncio.sleep(0.05)
 
 
 async def _child(file: Path, name: str) -> asyncio.subprocess.Process:

@@ -7,7 +7,7 @@ import os
 import re
 import sys
 import time
-from contextlib import closing, nullcontext
+from contextlib import ExitStack, closing
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -143,11 +143,13 @@ def tui(
     terminal = () if screenshot is not None else _terminal()
     preferences = preferences_of(settings(), *terminal)
     around = AppContext(store, clock, without_colours(preferences.glyphs))
+    followers = ExitStack()
+    if fleet is not None and screenshot is None:
+        followers.enter_context(following_all(fleet))
     page = _first_page(around, names, attach, replay, _read_seconds(at), screen)
     colours = theme_of(theme) if theme else preferences.theme or of_pictures
     # A picture, or a theme for this once, changes no settings.
     keep = None if screenshot is not None or theme else partial(remember, "theme")
-    following = following_all(fleet) if fleet is not None and screenshot is None else nullcontext()
     app = BenchApp(around, page, keys=preferences.keys, theme=colours, remember=keep)
     gc.freeze()
     if screenshot is None:
@@ -155,7 +157,7 @@ def tui(
         end_with_terminal(sys.stdin.fileno())
         for name in ("COLUMNS", "LINES"):  # of a shell that exports them: they do not follow
             os.environ.pop(name, None)
-        with following:
+        with followers:
             app.run()
     else:
         with Output(screenshot, "--screenshot") as out:

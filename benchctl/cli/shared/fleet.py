@@ -43,12 +43,18 @@ def _changed_time(store: Path) -> float:
 
 @contextmanager
 def following_all(file: Path) -> Iterator[None]:
-    """Keep the copy of a fleet's runs current until the block ends, those that begin too."""
+    """Keep the copy of a fleet's runs current until the block ends, those that begin too.
+
+    It begins when those that are measured are followed.
+    """
     argv = [sys.executable, "-P", "-m", "benchctl.fleet.following", os.fspath(file.resolve())]
     process = subprocess.Popen(
-        argv, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
         start_new_session=True,
     )  # fmt: skip
+    assert process.stdout is not None
+    process.stdout.readline()  # it follows all that there are, or has ended
+    process.stdout.close()
     try:
         yield
     finally:
