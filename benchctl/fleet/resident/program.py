@@ -15,6 +15,7 @@ from pathlib import Path
 from benchctl.errors import FleetError
 from benchctl.fleet.admin.joining import HOST_FILE
 from benchctl.fleet.carrier.opening import open_carrier
+from benchctl.fleet.carrier.streams import KEYS
 from benchctl.fleet.learned_keys import LearnedKeys
 from benchctl.fleet.limits import read_limits
 from benchctl.fleet.resident.agent import HostAgent, Identity
@@ -64,13 +65,12 @@ def own_addresses(server: str) -> tuple[str, ...]:
 
 async def _serve(folder: Path, lock: str) -> None:
     member = read_membership(folder / HOST_FILE)
-    keys = LearnedKeys(folder / HOST_FILE, member)
     limits = read_limits(folder / LIMITS_FILE)
+    keys = LearnedKeys(folder / HOST_FILE, member)
     addresses = limits.addresses or own_addresses(member.server.address)
     identity = Identity(
-        member.fleet, member.name, member.key, keys.find, next_start(folder), addresses,
-        keys.learn,
-    )  # fmt: skip
+        member.fleet, member.name, member.key, keys.find, next_start(folder), addresses
+    )
     try:
         spool = Spool(folder / "spool")
     except OSError as error:
@@ -79,6 +79,7 @@ async def _serve(folder: Path, lock: str) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, ended.set)
     async with open_carrier(member.server, member.key, member.name) as carrier:
+        await carrier.listen(KEYS, keys.take)
         agent = HostAgent(identity, carrier, spool, limits, folder, lock=lock)
         running = asyncio.ensure_future(agent.run())
         waiting = asyncio.ensure_future(ended.wait())
