@@ -3,7 +3,7 @@
 The hosts are simulated: one process has them all, each with a connection, a key and a spool's
 numbers of its own. They answer as agents do, measure nothing, and send ten samples a second from
 both ends of each flow. Server, coordinator, engine and store are the real ones. The bound is that
-of the matcher: all trials, divided by half the hosts. ``python bench/fleet.py 60 200``.
+of the matcher, if a trial cost nothing but its time. ``python bench/fleet.py 60 200``.
 """
 
 from __future__ import annotations
@@ -163,17 +163,17 @@ async def _until_ended(store: Path, run: str) -> None:
 def _report(count: int, store: Path, folder: Path, cpu_s: float, server_bytes: float) -> None:
     with closing(sqlite3.connect(store)) as connection:
         rows = connection.execute(
-            "SELECT status, started_time, finished_time, error, position FROM trial"
+            "SELECT status, started_time, finished_time, error, position, point FROM trial"
+            " ORDER BY position"
         ).fetchall()
         (samples,) = connection.execute("SELECT count(*) FROM sample").fetchone()
-    failed = [error for status, _, _, error, _ in rows if status != "ok"]
+    failed = [error for status, _, _, error, *_ in rows if status != "ok"]
     if len(failed) == len(rows):
         print(f"{count} hosts: all trials failed: {failed[0]}")
         return
     begun = min(row[1] for row in rows if row[1])
     ended = max(row[2] for row in rows if row[2])
-    uses = len(rows) * 2
-    bound_s = uses / count * LASTS_S
+    bound_s = _bound_s([frozenset(json.loads(row[5])["pair"].split(":")) for row in rows])
     share = bound_s / (ended - begun)
     print(
         f"{count} hosts: {len(rows)} trials of {LASTS_S:g} s, {len(failed)} failed, took"
@@ -201,6 +201,23 @@ def _report(count: int, store: Path, folder: Path, cpu_s: float, server_bytes: f
     what = f"{count} hosts, coordinator's CPU a trial, less samples"
     table.row(what, per_trial_s, CPU_TRIAL_S, "s")
     table.row(f"{count} hosts, memory of nats-server", server_bytes / 1e6, SERVER_BYTES / 1e6, "MB")
+
+
+def _bound_s(trials: list[frozenset[str]]) -> float:
+    """Return how long the matcher takes for trials in this order that cost nothing beside."""
+    from benchctl.plan.matching import Matching, OpenTrial
+    from benchctl.run.planned import Network, Parallel
+
+    matching = Matching(Parallel(None), Network({}), len(trials), spreads=True)
+    for position, hosts in enumerate(trials):
+        matching.add(OpenTrial(position, hosts, position))
+    rounds = 0
+    while matching.open:
+        started = list(iter(matching.start, None))
+        for trial in started:
+            matching.ended(trial.position)
+        rounds += 1
+    return rounds * LASTS_S
 
 
 def _cpu_s(pid: int) -> float:

@@ -1,5 +1,7 @@
 """Follows one run in a process of its own: ``python -P -m benchctl.fleet.following FILE RUN``.
 
+Without RUN, it starts such a process for each run that begins, until its standard input closes.
+
 It stands for the runner of a run that is measured elsewhere, and takes the same signals: SIGINT and
 SIGTERM ask the coordinator to stop the run, SIGUSR1 to skip what it measures. When its standard
 input closes, it ends, and the run goes on. An error is one line on stderr, followed by its hint.
@@ -14,10 +16,13 @@ import signal
 import stat
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from benchctl.engine.runner.signals import SIGNALS, STOPPING
+
+_LOOK_S = 3.0
 
 
 async def _follow(file: Path, name: str) -> None:
@@ -64,13 +69,63 @@ async def _follow(file: Path, name: str) -> None:
             signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
 
 
+async def _follow_all(file: Path) -> None:
+    """Start a follower for each run that is measured, until nobody reads them any more."""
+    from benchctl.errors import BenchctlError
+    from benchctl.fleet.copy import copied
+    from benchctl.fleet.person import copy_path, opened
+    from benchctl.fleet.person_messages import ListQueue, Queue
+    from benchctl.store.locks import Liveness
+
+    left = asyncio.Event()
+    asyncio.get_running_loop().add_reader(sys.stdin.fileno(), left.set)
+    children: list[asyncio.subprocess.Process] = []
+    told = False
+    async with opened(file) as (link, member):
+        copy = copy_path(member)
+        while not left.is_set():
+            with suppress(BenchctlError):  # it is cut off: the next time may be better
+                for run in (await link.ask(ListQueue(), Queue, _LOOK_S)).runs:
+                    run_id = await copied(link, run.run, copy)
+                    if not Liveness(copy).is_alive(run_id):
+                        children.append(await _child(file, run.run))
+                        await _until_held(copy, run_id)
+            if not told:
+                print(flush=True)  # those that there are by now are followed
+                told = True
+            with suppress(TimeoutError):
+                await asyncio.wait_for(left.wait(), _LOOK_S)
+    for child in children:
+        if child.stdin is not None:
+            child.stdin.close()
+    await asyncio.gather(*(child.wait() for child in children))
+
+
+async def _until_held(copy: Path, run_id: int) -> None:
+    from benchctl.store.locks import Liveness
+
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_LOOK_S):
+            while not Liveness(copy).is_alive(run_id):
+                await asyncio.sleep(0.05)
+
+
+async def _child(file: Path, name: str) -> asyncio.subprocess.Process:
+    return await asyncio.create_subprocess_exec(
+        sys.executable, "-P", "-m", "benchctl.fleet.following", str(file), name,
+        stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.DEVNULL,
+    )  # fmt: skip
+
+
 def main() -> int:
-    """Follow a run to its end; returns the exit code."""
+    """Follow a run, or all of them, to the end; returns the exit code."""
     signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
     from benchctl.errors import BenchctlError
 
     try:
-        asyncio.run(_follow(Path(sys.argv[1]), sys.argv[2]))
+        file = Path(sys.argv[1])
+        asyncio.run(_follow(file, sys.argv[2]) if sys.argv[2:] else _follow_all(file))
     except BenchctlError as error:
         print(error.message, file=sys.stderr)
         if error.hint:

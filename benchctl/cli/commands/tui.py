@@ -7,7 +7,7 @@ import os
 import re
 import sys
 import time
-from contextlib import closing
+from contextlib import ExitStack, closing
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -112,7 +112,7 @@ def tui(
         ),
     ] = None,
     _units: options.Units = None,
-    _fleet: options.Fleet = None,
+    fleet: options.Fleet = None,
     store: options.Store,
 ) -> None:
     """Plan, watch, control, replay and compare runs on screens."""
@@ -124,6 +124,7 @@ def tui(
     columns_lines = _read_size(size)
     # Until the screens collect it, while no key is pressed, there is little garbage.
     gc.disable()
+    from benchctl.cli.shared.fleet import following_all
     from benchctl.hosts.local.priority import give_way
     from benchctl.report.output.output import Output
     from benchctl.settings import remember, settings
@@ -142,6 +143,9 @@ def tui(
     terminal = () if screenshot is not None else _terminal()
     preferences = preferences_of(settings(), *terminal)
     around = AppContext(store, clock, without_colours(preferences.glyphs))
+    followers = ExitStack()
+    if fleet is not None and screenshot is None:
+        followers.enter_context(following_all(fleet))
     page = _first_page(around, names, attach, replay, _read_seconds(at), screen)
     colours = theme_of(theme) if theme else preferences.theme or of_pictures
     # A picture, or a theme for this once, changes no settings.
@@ -153,7 +157,8 @@ def tui(
         end_with_terminal(sys.stdin.fileno())
         for name in ("COLUMNS", "LINES"):  # of a shell that exports them: they do not follow
             os.environ.pop(name, None)
-        app.run()
+        with followers:
+            app.run()
     else:
         with Output(screenshot, "--screenshot") as out:
             picture = take_picture(app, columns_lines, plain=screenshot.suffix.lower() == ".txt")

@@ -7,6 +7,8 @@ import logging
 import os
 import signal
 import sys
+import time
+from contextlib import suppress
 from pathlib import Path
 
 from benchctl.errors import BenchctlError
@@ -15,8 +17,12 @@ from benchctl.fleet.admin.joining import serve_members
 from benchctl.fleet.carrier.opening import open_carrier
 from benchctl.fleet.coordinator.coordinator import Coordinator, FleetMembers
 from benchctl.fleet.messages import COORDINATOR
+from benchctl.fleet.trust.signing import KnownKey
 
 STORE = "benchctl.sqlite"
+_LOOK_S, _CONNECT_S = 0.5, 10.0
+# Of an attacker, too.
+_MOST_KEYS = 10_000
 
 
 def main(path: Path, *, wait: bool = True) -> int:
@@ -36,17 +42,21 @@ def main(path: Path, *, wait: bool = True) -> int:
 
 
 async def _serve(directory: FleetDirectory, *, wait: bool) -> None:
+    known = _Members(directory)
     members = FleetMembers(
         directory.members().fleet,
         directory.coordinator_key(),
-        directory.find,
+        known.find,
         lambda person: directory.members().people.get(person),
         lambda: sorted(directory.members().hosts),
+        directory.keys,
     )
     ended = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, ended.set)
     async with open_carrier(directory.server(), members.key, COORDINATOR) as carrier:
+        with suppress(ConnectionError):  # then it says so, and tries on
+            await carrier.wait_connected(_CONNECT_S)
         coordinator = Coordinator(carrier, members, directory.path / STORE)
         serving = asyncio.create_task(coordinator.serve(wait=wait, say=_say))
         admitting_ = asyncio.create_task(serve_members(carrier, directory))
@@ -64,6 +74,27 @@ async def _serve(directory: FleetDirectory, *, wait: bool) -> None:
         finally:
             for task in (serving, admitting_, ending):
                 task.cancel()
+
+
+class _Members:
+    """The keys of a directory's members, looked up anew now and then.
+
+    A thousand are asked for in a second, and a member that is withdrawn is to be out soon.
+    """
+
+    def __init__(self, directory: FleetDirectory) -> None:
+        self._directory = directory
+        self._found: dict[str, KnownKey | None] = {}
+        self._until_s = 0.0
+
+    def find(self, key: str) -> KnownKey | None:
+        """Return the key that an envelope names."""
+        if time.monotonic() > self._until_s:
+            self._found.clear()
+            self._until_s = time.monotonic() + _LOOK_S
+        if key not in self._found and len(self._found) < _MOST_KEYS:
+            self._found[key] = self._directory.find(key)
+        return self._found.get(key)
 
 
 def _first(errors: BaseExceptionGroup[BenchctlError]) -> BenchctlError:
