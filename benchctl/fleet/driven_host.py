@@ -41,6 +41,7 @@ from benchctl.visible import visible
 AWAY_S = 4.0
 """A host that was not heard of for so long is away."""
 PING_S = 1.0
+_LOOK_S = 0.2
 ANSWER_S = 10.0
 # A server has 10 s to become ready, and its program is looked for before.
 PREPARED_S = 30.0
@@ -65,6 +66,10 @@ class CoordinatorIdentity(Protocol):
     @property
     def epoch(self) -> int:
         """The revision of its lease."""
+
+    @property
+    def signed_keys(self) -> Callable[[], bytes]:
+        """Returns the newest set of the coordinator's keys, signed by the root key."""
 
 
 class EndReceiver(Protocol):
@@ -112,8 +117,6 @@ class DrivenHost:
         self._standstill = standstill
         self._rtts: deque[float] = deque(maxlen=_TRIPS_KEPT)
         self.is_timed = asyncio.Event()
-        self.is_back = asyncio.Event()
-        """Set while it is heard of."""
         self._trips = 0
         self.prepares: _Batch[PreparedEnd, dict[EndRef, PreparedAt]] = _Batch(self._prepare)
         self.goes: _Batch[GoingEnd, None] = _Batch(self._go)
@@ -128,7 +131,6 @@ class DrivenHost:
         if self.last is not None and beat.nonce != self.last.nonce:  # another process
             self.forget_clock()
         self._presence.hear(beat, now_s)
-        self.is_back.set()
 
     @property
     def last(self) -> Heartbeat | None:
@@ -148,6 +150,11 @@ class DrivenHost:
         if self.silent_s > AWAY_S and not self._standstill.is_reading(time.monotonic()):
             return f"host {self.name} was not heard of for {self.silent_s:.0f} s"
         return ""
+
+    async def back(self) -> None:
+        """Wait until it is heard of."""
+        while self.away:
+            await asyncio.sleep(_LOOK_S)
 
     # --- messages ---------------------------------------------------------------------------
 
@@ -221,9 +228,7 @@ class DrivenHost:
         """Ping it each second while it is there, and at first one ping after the other."""
         while True:
             try:
-                if self.away:
-                    self.is_back.clear()
-                    await self.is_back.wait()
+                await self.back()
                 await self.ping()
             except HostError:
                 await asyncio.sleep(PING_S)

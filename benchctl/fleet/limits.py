@@ -7,6 +7,7 @@ there, the speed of its link. What is not listed is off.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Collection, Sequence
 from datetime import datetime
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
@@ -35,6 +36,7 @@ _EXTRAS = ("options", "files", "root", "open-servers")
 ASSUMED_LINK_BPS = 10e9
 _FILE_ENDS = ("file", "path", "key", "dir")
 _MINUTES_A_DAY = 24 * 60
+_DEVICE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@-]{0,31}")
 
 
 class Hours(NamedTuple):
@@ -202,6 +204,8 @@ def refusal(
     ``targets`` are the addresses of its other end as this host resolves them, ``fleet`` those of
     the fleet's own hosts, ``now`` the owner's local time.
     """
+    if why := _malformed(spec):
+        return why
     if limits.backends is not None and spec.backend not in limits.backends:
         return f"its owner does not allow the backend {spec.backend}"
     if limits.hours and not any(hours.has(now.hour * 60 + now.minute) for hours in limits.hours):
@@ -211,6 +215,25 @@ def refusal(
         or _refused_target(limits, targets, fleet)
         or _refused_amount(limits, amount_of(backend, parameters, link_bps), load)
     )
+
+
+def _malformed(spec: EndSpec) -> str:
+    """Return what of an end's places is none: it must not become a word of a command."""
+    own = [] if spec.role is Role.CLIENT else [spec.address]
+    for text in filter(None, [*own, spec.source_address]):
+        try:
+            ip_address(text.partition("%")[0])
+        except ValueError:
+            return f"{quoted(text)} is no address of this host"
+    for text in filter(None, [spec.source_device, *_zones(spec)]):
+        if not _DEVICE.fullmatch(text):
+            return f"{quoted(text)} is no device of this host"
+    return ""
+
+
+def _zones(spec: EndSpec) -> list[str]:
+    places = (spec.address, spec.source_address or "", spec.peer)
+    return [place.partition("%")[2] for place in places]
 
 
 def _refused_extra(limits: Limits, spec: EndSpec, backend: AnyBackend, parameters: Any) -> str:

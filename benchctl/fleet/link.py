@@ -111,6 +111,7 @@ class FleetHosts:
     async def _tick(self) -> None:
         while True:
             self._standstill.tick(time.monotonic())
+            self._look_at_neighbours()
             await asyncio.sleep(PING_S)
 
     def _opener(
@@ -137,14 +138,19 @@ class FleetHosts:
         state.hear(beat, time.monotonic())
         self._introduce(state)
 
+    def _look_at_neighbours(self) -> None:
+        known = {one for each in self._addresses.values() for one in each}
+        told = Neighbours(tuple(sorted(known)), self._identity.signed_keys())
+        if told != self._neighbours:
+            self._neighbours = told
+
     def _introduce(self, host: DrivenHost) -> None:
-        """Tell a host the addresses of the others, if it does not know them."""
+        """Tell a host the addresses of the others and new keys, if it does not know them."""
         beat = host.last
         assert beat is not None, "it was just heard of"
         if self._addresses.get(host.name, ()) != beat.addresses:
             self._addresses[host.name] = beat.addresses
-            known = {one for each in self._addresses.values() for one in each}
-            self._neighbours = Neighbours(tuple(sorted(known)))
+            self._look_at_neighbours()
         told = self._neighbours
         nonce, last = self._introduced.get(host.name, ("", None))
         if nonce == beat.nonce and last is told:
@@ -286,7 +292,7 @@ class FleetLink:
             if why:
                 raise HostError(why, HINT)
         if not self.state.is_timed.is_set():
-            await _first(self.ended, self.state.is_timed)
+            await _first(self.ended, self.state.is_timed.wait())
         return self.clock
 
     def hurry(self) -> None:
@@ -466,7 +472,7 @@ class FleetEnd:
             if not self._link.away:
                 break
             # What it measured is in its spool: its end is waited for, as long as its host is.
-            await _first(self._link.ended, self._link.state.is_back, self._given_up)
+            await _first(self._link.ended, self._link.state.back(), self._given_up.wait())
         await self.take_end()
 
     async def _leave(self) -> None:
@@ -521,9 +527,9 @@ class FleetEnd:
         self._over.set()
 
 
-async def _first(future: asyncio.Future[str], *events: asyncio.Event) -> None:
-    """Wait until a future is done, or one of the events is set."""
-    waits: list[asyncio.Future[Any]] = [asyncio.ensure_future(event.wait()) for event in events]
+async def _first(future: asyncio.Future[str], *works: Coroutine[Any, Any, Any]) -> None:
+    """Wait until a future is done, or the first of the others."""
+    waits: list[asyncio.Future[Any]] = [*map(asyncio.ensure_future, works)]
     try:
         await asyncio.wait([future, *waits], return_when=asyncio.FIRST_COMPLETED)
     finally:

@@ -48,6 +48,7 @@ class Coordinator:
     signer: Signer
     keys: Any
     epoch: int = 1
+    signed_keys: Any = bytes
 
 
 class SmallFleet:
@@ -141,7 +142,7 @@ class Measured:
             self.flows = reader.flows(self.trial.id, all_attempts=True)
             self.attempts = [list(reader.samples(flow.id)) for flow in self.flows]
             self.samples = {flow.name: list(reader.samples(flow.id)) for flow in self.flows}
-            self.figures = reader.figures(self.last.id)
+            self.figures = reader.figures(self.last.id) if self.flows else {}
 
     @property
     def last(self):

@@ -203,3 +203,52 @@ def test_the_hosts_of_a_fleet_learn_each_others_addresses(tmp_path):
             )
 
     asyncio.run(main())
+
+
+def test_a_trial_that_the_user_stops_leaves_nothing_and_keeps_its_samples(tmp_path):
+    async def main():
+        async with SmallFleet(tmp_path) as fleet:
+            await fleet.start("paris", "oslo")
+
+            async def during(context):
+                agent = fleet.agents["paris"]
+                await until(lambda: EndState.RUNS in [agent._states.state(r) for r in agent._ends])
+                await until(lambda: fleet.broker.messages("SAMPLES"))
+                context.signals.stop.set()
+
+            found = await measure(fleet, flow(duration="60s"), during=during)
+            assert all(not agent._ends for agent in fleet.agents.values())
+            return found
+
+    found = asyncio.run(main())
+    assert found.status == "interrupted"
+    assert found.samples["bulk"]
+
+
+def test_ctrl_c_before_a_start_leaves_nothing_at_any_host(tmp_path, monkeypatch):
+    async def main():
+        async with SmallFleet(tmp_path) as fleet:
+            await fleet.start("paris", "oslo")
+
+            async def during(context):
+                await until(lambda: fleet.agents["oslo"]._ends)
+                context.signals.stop.set()
+
+            found = await measure(fleet, flow(duration="60s"), during=during)
+            await until(lambda: all(not agent._ends for agent in fleet.agents.values()))
+            return found
+
+    assert asyncio.run(main()).status == "interrupted"
+
+
+def test_a_run_without_its_fleet_says_what_it_needs(tmp_path):
+    async def main():
+        async with SmallFleet(tmp_path) as fleet:
+            fleet.hosts, hosts = None, fleet.hosts
+            try:
+                return await measure(fleet)
+            finally:
+                fleet.hosts = hosts
+
+    found = asyncio.run(main())
+    assert "is of a fleet, whose coordinator measures with it" in found.trial.error

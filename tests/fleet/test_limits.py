@@ -6,6 +6,7 @@ from ipaddress import ip_address
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from benchctl.api import Direction, Role
 from benchctl.backends import installed
@@ -159,3 +160,24 @@ def test_a_fault_in_the_file_has_its_line(tmp_path, text):
     path.write_text(f"\n{text}\n")
     with pytest.raises(ProfileError, match=r"agent.toml:2: "):
         read_limits(path)
+
+
+@pytest.mark.parametrize(
+    ("place", "why"),
+    [
+        ({"role": Role.SERVER, "address": "--one-off"}, "is no address of this host"),
+        ({"source_address": "-x"}, "is no address of this host"),
+        ({"source_device": "--flag"}, "is no device of this host"),
+        ({"source_address": "fe80::1%-x"}, "is no device of this host"),
+    ],
+)
+def test_no_place_of_a_plan_becomes_a_word_of_a_command(place, why):
+    plugin = installed().load("simpleperf")
+    spec = EndSpec(
+        "simpleperf", "1", "s", Role.CLIENT, {}, Direction.SEND, "1.1.1.1", 5201, 1.0, 2.0
+    )
+    params = plugin.parameters.model_validate({"duration": "1s"})
+    targets = ["1.1.1.1"]
+    assert why in refusal(
+        PUBLIC, replace(spec, **place), plugin, params, targets, FLEET, IDLE, 1e9, NOON
+    )

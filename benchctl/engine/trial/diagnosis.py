@@ -14,6 +14,7 @@ from benchctl.engine.trial.attempt import Attempt
 from benchctl.engine.trial.flow import FlowAttempt
 from benchctl.errors import HostError
 from benchctl.hosts.local.spawn import Spawner
+from benchctl.run.planned import FleetTarget
 from benchctl.run.status import FAILURES
 
 
@@ -67,6 +68,7 @@ def _may_be_closed(flow: FlowAttempt) -> bool:
         setup.target is not None
         and setup.port is not None
         and setup.source.reach != setup.target.reach
+        and not isinstance(setup.source.reach, FleetTarget)  # which starts no program of ours
         and flow.was_ready
         and flow.result.status in FAILURES
         and not flow.result.has_measured

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from benchctl.fleet.admin.members import Members
-from benchctl.fleet.carrier.streams import LEASES, LOG, STREAMS, inbox
+from benchctl.fleet.carrier.streams import KEYS, LEASES, LOG, STREAMS, inbox
 from benchctl.fleet.messages import COORDINATOR
 
 ANSWER_WITHIN: Final = "60s"
@@ -64,21 +64,21 @@ def _users(members: Members) -> Iterable[dict[str, Any]]:
     for nkey in members.coordinators:
         yield _user(
             nkey,
-            ["bench.run.*", "bench.keys", LOG.subject, f"$KV.{LEASES}.>", *read, *answers],
+            ["bench.run.*", KEYS, LOG.subject, f"$KV.{LEASES}.>", *read, *answers],
             ["bench.hb.*", "bench.submit.*", "bench.join.*", f"{inbox(COORDINATOR)}.>"],
         )
     for name, host in members.hosts.items():
         yield _user(
             host.nkey,
             [f"bench.{kind}.{name}" for kind in ("hb", "smp", "res")],
-            [f"bench.run.{name}", "bench.keys", f"{inbox(name)}.>"],
+            [f"bench.run.{name}", f"{inbox(name)}.>"],
             answers=True,
         )
     for name, person in members.people.items():
         yield _user(
             person.nkey,
             [f"bench.submit.{name}", *_reading(LOG.name)],
-            ["bench.keys", f"{inbox(name)}.>"],
+            [KEYS, f"{inbox(name)}.>"],
         )
     for name, invited in members.invited.items():
         yield _user(invited.nkey, [f"bench.join.{name}"], [f"{inbox(name)}.>"])

@@ -219,14 +219,15 @@ class FleetDirectory:
         def renew(members: Members) -> Members:
             key, upcoming = SigningKey.read(self.path / "next.seed"), SigningKey.make()
             number = members.keys_number + 1
-            signed = sign_keys(root, KeySet(members.fleet, number, (key.public, upcoming.public)))
+            # The running coordinator's key stays until the next time.
+            nkeys = (members.coordinators[-2], key.nkey, upcoming.nkey)
+            public = tuple(map(parse_nkey, nkeys))
+            signed = sign_keys(root, KeySet(members.fleet, number, public))
             open_keys(signed, self.server().root, members.fleet, number)  # is it our root key?
             for name, seed in (("coordinator.seed", key), ("next.seed", upcoming)):
                 write_secret(self.path / name, f"{seed.text}\n".encode(), replace=True)
             write_secret(self.path / "keys", signed, replace=True)
-            return msgspec.structs.replace(
-                members, coordinators=(key.nkey, upcoming.nkey), keys_number=number
-            )
+            return msgspec.structs.replace(members, coordinators=nkeys, keys_number=number)
 
         try:
             return self.change(renew).keys_number

@@ -47,7 +47,7 @@ class Invited(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Members(Struct, frozen=True, forbid_unknown_fields=True):
-    """All of a fleet; ``coordinators`` are the keys that the root key signed: now, next."""
+    """All of a fleet; ``coordinators`` are keys that the root key signed, the next one last."""
 
     fleet: ShortText
     address: LineText

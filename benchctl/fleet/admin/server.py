@@ -28,6 +28,9 @@ LEAST_VERSION: Final = (2, 14)
 HOW_TO_GET: Final = (
     'pip install "benchctl[fleet-trial]" brings one, github.com/nats-io/nats-server has releases'
 )
+ENDS_WITH_US: Final = ("setpriv", "--pdeathsig", "TERM") if sys.platform == "linux" else ()
+"""Goes before a command that must not outlive this process, however it ends."""
+
 _START_S: Final = 15.0
 _VERSION: Final = re.compile(r"v?(\d+)\.(\d+)\.(\d+)")
 
@@ -75,8 +78,7 @@ class TrialServer:
         self._log = self._directory.path / "nats.log"
         with self._log.open("ab") as log:
             self.process = await asyncio.create_subprocess_exec(
-                "setpriv", "--pdeathsig", "TERM",
-                find_server(), "-c", str(self._directory.path / "nats.conf"),
+                *ENDS_WITH_US, find_server(), "-c", str(self._directory.path / "nats.conf"),
                 stdin=asyncio.subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
             )  # fmt: skip
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import shlex
 import subprocess
 from typing import Final
@@ -41,7 +42,9 @@ def script(package: str, proxy: str) -> str:
 def join_over_ssh(token: Token, address: str, package: str, proxy: str) -> None:
     """Install benchctl on a host, let it join and start its agent. Raises FleetError."""
     package = package or f"benchctl[fleet]=={__version__}"
-    command = ["ssh", "--", address, f"sh -c {shlex.quote(script(package, proxy))}"]
+    # One line without signs that the shell of a login, such as csh, reads in its own way.
+    encoded = base64.b64encode(script(package, proxy).encode()).decode()
+    command = ["ssh", "--", address, f"sh -c 'eval \"$(echo {encoded} | base64 -d)\"'"]
     try:
         code = subprocess.run(command, input=f"{token.text}\n".encode(), check=False).returncode
     except OSError as error:

@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import Final
 
 from benchctl.fleet.admin.directory import FleetDirectory
-from benchctl.fleet.admin.server import TrialServer
+from benchctl.fleet.admin.server import ENDS_WITH_US, TrialServer
 
 _AGAIN_S: Final = 1.0
 
@@ -55,9 +55,8 @@ async def _keep_server(server: TrialServer, say: Callable[[str], None]) -> None:
 async def _keep_coordinator(directory: FleetDirectory, say: Callable[[str], None]) -> None:
     while True:
         process = await asyncio.create_subprocess_exec(
-            "setpriv", "--pdeathsig", "TERM",
-            sys.executable, "-P", "-m", "benchctl", "fleet", "coordinator", str(directory.path),
-            stdin=asyncio.subprocess.DEVNULL, start_new_session=True,
+            *ENDS_WITH_US, sys.executable, "-P", "-m", "benchctl", "fleet", "coordinator",
+            str(directory.path), stdin=asyncio.subprocess.DEVNULL, start_new_session=True,
         )  # fmt: skip
         try:
             code = await process.wait()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import secrets
 import socket
 import time
@@ -28,7 +29,7 @@ from benchctl.api import Role, Tool
 from benchctl.backends import Registry, installed
 from benchctl.engine.checks.tools import Toolbox
 from benchctl.engine.trial.ends import EndSpec, schema_of, version_of
-from benchctl.errors import MissingError
+from benchctl.errors import FleetError, MissingError
 from benchctl.fleet.carrier.carrier import Carrier, Delivered, StreamFullError
 from benchctl.fleet.host_messages import (
     EndOver,
@@ -79,13 +80,15 @@ _RETRY_S = 1.0
 # Of the coordinator's clock, from when its messages were signed: the quickest of the last ones.
 _CLOCK_TRIPS = 30
 _NO_TOOL = Tool("")
+_log = logging.getLogger(__name__)
 _OVER = msgspec.msgpack.Decoder(OfEnd)
 
 
 class Identity(Struct, frozen=True):
     """Who an agent is: its name and key in a fleet, whose messages it takes, how often it began.
 
-    ``addresses`` are those at which others reach it.
+    ``addresses`` are those at which others reach it. ``take_keys`` takes a newer set of the
+    coordinator's keys; it raises UntrustedError for one that the root key has not signed.
     """
 
     fleet: str
@@ -94,6 +97,7 @@ class Identity(Struct, frozen=True):
     keys: Keys
     starts: int
     addresses: tuple[str, ...] = ()
+    take_keys: Callable[[bytes], None] = lambda _: None
 
 
 class CoordinatorClock:
@@ -206,7 +210,12 @@ class HostAgent:
     def _do_later(self, work: Awaitable[None]) -> None:
         task = asyncio.ensure_future(work)
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(self._done)
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()):
+            _log.error("%s: %s", type(error).__name__, error, exc_info=error)
 
     # --- what the coordinator says ------------------------------------------------------------
 
@@ -226,15 +235,23 @@ class HostAgent:
         match signed.message:
             case Prepare() as message:
                 self._do_later(self._look_up(number, message))
-            case Neighbours(addresses=addresses):
-                self._fleet_addresses = addresses
-                await self._reply(number, Done())
+            case Neighbours() as message:
+                await self._reply(number, self._meet(message))
             case JudgeEnds() as message:
                 self._do_later(self._judge(number, message))
             case AskHost() as message:
                 self._do_later(self._answer(number, message))
             case message:
                 await self._do(self._states.message(number, message, time.time()))
+
+    def _meet(self, message: Neighbours) -> OfHost:
+        self._fleet_addresses = message.addresses
+        try:
+            if message.keys:
+                self._identity.take_keys(message.keys)
+        except (UntrustedError, FleetError) as error:
+            return Refused(str(error))
+        return Done()
 
     async def _judge(self, number: int, message: JudgeEnds) -> None:
         """Say what would be refused, and start nothing."""
@@ -252,9 +269,7 @@ class HostAgent:
             other = end.spec.peer if end.spec.role is Role.SERVER else end.spec.address
             found = await self._resolve(other) if other else ()
             self._targets[end.ref] = found
-            if end.spec.role is Role.CLIENT and found:
-                end = PreparedEnd(end.ref, replace(end.spec, address=next(iter(found))))
-            ends.append(end)
+            ends.append(PreparedEnd(end.ref, resolved(end.spec, found)))
         known = {**self._amounts}
         effects = self._states.message(number, Prepare(ends), time.time())
         for end in ends:
@@ -342,6 +357,9 @@ class HostAgent:
             at = await end.prepare(self._registry, self._toolbox)
             await self._do(self._states.up(at, time.time()))
             await end.run_to_end()
+        except Exception as error:  # of a system that nobody has seen yet
+            end.give_up(f"{type(error).__name__}: {error}")
+            raise
         finally:
             del self._ends[end.ref]
             self._amounts.pop(end.ref, None)
@@ -470,6 +488,16 @@ _QUESTIONS: Mapping[str, Callable[..., Any]] = {
 def is_one_trial(one: EndRef, other: EndRef) -> bool:
     """Return whether two ends are of one attempt at a trial."""
     return (one.run, one.trial, one.attempt) == (other.run, other.trial, other.attempt)
+
+
+def resolved(spec: EndSpec, found: Collection[str]) -> EndSpec:
+    """Return an end whose other end is an address in place of a name, as it is resolved here."""
+    if not found:
+        return spec
+    if spec.role is Role.CLIENT:
+        return replace(spec, address=next(iter(found)))
+    alike = (one for one in found if (":" in one) == (":" in spec.address))
+    return replace(spec, peer=next(alike, next(iter(found))))
 
 
 async def addresses_of(name: str) -> Collection[str]:

@@ -147,6 +147,11 @@ class HostEnd:
         while not self._outbox.over(code, stderr):
             await asyncio.sleep(FLUSH_S)  # until the spool has room
 
+    def give_up(self, why: str) -> None:
+        """Kill it, and say why nothing more is known of it."""
+        self.stop(kill=True)
+        self._outbox.over(None, "", why[:4096])
+
     def stop(self, *, kill: bool) -> None:
         """Let it end in order, or kill it."""
         if kill and self._end is not None:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from fleet.fleet_support import need_server
+from fleet.fleet_support import free_port, need_server
 
 BENCHCTL = [sys.executable, "-P", "-m", "benchctl"]
 
@@ -80,6 +80,81 @@ def test_from_nothing_to_a_host_that_has_joined(made):
         pids = [int(pid) for pid, _ in children(up)]
         assert len(pids) == 2
     assert not [pid for pid in pids if Path(f"/proc/{pid}").exists()]
+
+
+FAKES = {
+    "ssh": 'for last; do :; done; exec sh -c "$last"',  # logs in to this machine
+    "systemctl": 'echo "systemctl $*" >> "$CALLS"',
+    "loginctl": 'echo "loginctl $*" >> "$CALLS"',
+}
+
+
+def host_over_ssh(path):
+    """The environment of a host that ssh reaches: where benchctl is installed already."""
+    programs, place = path / "fakes", path / "home" / ".local" / "share" / "benchctl-agent" / "bin"
+    for folder in (programs, place):
+        folder.mkdir(parents=True)
+    texts = {programs / name: text for name, text in FAKES.items()}
+    texts[place / "python"] = 'echo "python $*" >> "$CALLS"'  # pip needs no network here
+    texts[place / "benchctl"] = f'exec {" ".join(BENCHCTL)} "$@"'
+    for file, text in texts.items():
+        file.write_text(f"#!/bin/sh\n{text}\n")
+        file.chmod(0o755)
+    return {
+        "HOME": str(path / "home"), "CALLS": str(path / "calls"), "XDG_RUNTIME_DIR": "/nowhere",
+        "PATH": f"{programs}:{Path(sys.executable).parent}:{os.environ['PATH']}",
+    }  # fmt: skip
+
+
+def test_over_ssh_all_is_done_on_the_host(made, monkeypatch):
+    with fleet_up(made):
+        for name, value in host_over_ssh(made).items():
+            monkeypatch.setenv(name, value)
+        for name in ("XDG_CONFIG_HOME", "XDG_DATA_HOME"):
+            monkeypatch.delenv(name, raising=False)
+        done = run(
+            "fleet", "add", "paris", "--over-ssh", "ops@paris", "--directory", "lab", cwd=made
+        )
+    assert "paris has joined the fleet lab" in done.stdout
+    calls = (made / "calls").read_text().splitlines()
+    assert calls[0].startswith("python -m pip install --quiet benchctl[fleet]==")
+    assert calls[1:] == [
+        "systemctl --user daemon-reload",
+        "systemctl --user enable --quiet benchctl-agent.service",
+        "systemctl --user restart benchctl-agent.service",
+        "loginctl enable-linger",
+    ]
+    config = made / "home" / ".config"
+    assert (config / "benchctl" / "agent" / "host.fleet").stat().st_mode & 0o777 == 0o600
+    assert (config / "systemd" / "user" / "benchctl-agent.service").exists()
+
+
+def test_a_host_that_ssh_does_not_reach_is_said(made, monkeypatch):
+    (made / "ssh").write_text("#!/bin/sh\nexit 255\n")
+    (made / "ssh").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{made}:{os.environ['PATH']}")
+    done = run("fleet", "add", "a", "--over-ssh", "b", "--directory", "lab", cwd=made, code=4)
+    assert "b has not joined (exit code 255)" in done.stderr
+
+
+def test_the_first_commands_of_the_page_lead_to_a_host(tmp_path):
+    """All but those that install, log in elsewhere or need systemd, for which there is a trial."""
+    need_server()
+    block = (Path(__file__).parents[3] / "docs" / "fleet.md").read_text().split("```sh\n")[1]
+    lines = [line.split() for line in block.partition("```")[0].splitlines()]
+    assert len(lines) <= 10
+    typed = [words[1:] for words in lines if words[0] == "benchctl" and "--over-ssh" not in words]
+    (init,) = [words for words in typed if words[:2] == ["fleet", "init"]]
+    init[init.index("--address") + 1] = f"127.0.0.1:{free_port()}"
+    run(*init, "--listen", init[-1], cwd=tmp_path)
+    with fleet_up(tmp_path):
+        for words in typed[1:]:
+            done = run(*words, cwd=tmp_path / "lab")
+            if words[:2] == ["fleet", "add"]:
+                run("agent", "join", "--directory", "host", "--units", "units", cwd=tmp_path,
+                    stdin=done.stdout)  # fmt: skip
+    assert typed[-1] == ["fleet", "hosts"]
+    assert done.stdout.splitlines()[1].split()[:2] == ["oslo", "never"]
 
 
 def test_what_dies_is_started_again(made):

@@ -8,6 +8,7 @@ import pytest
 from fleet.fleet_support import Fleet, connected, need_server
 
 from benchctl.errors import FleetError
+from benchctl.fleet.admin.directory import ADMIN_FILE
 from benchctl.fleet.admin.joining import (
     HOST_FILE,
     JOINS,
@@ -35,7 +36,7 @@ async def admitted(fleet):
         yield coordinator
 
 
-def test_a_host_makes_its_own_key_and_is_let_in(fleet, tmp_path):
+def test_a_host_makes_its_own_key_and_is_let_in(fleet, tmp_path, monkeypatch):
     token = fleet.directory.invite_host("oslo", time.time() + 60)
 
     async def main():
@@ -45,6 +46,7 @@ def test_a_host_makes_its_own_key_and_is_let_in(fleet, tmp_path):
             assert member.key.text != token.seed
             async with connected(open_carrier(member.server, member.key, "oslo")) as (host,):
                 await host.send("bench.hb.oslo", b"")
+            monkeypatch.setattr("benchctl.fleet.admin.joining.CONNECT_S", 2)
             with pytest.raises(FleetError, match=r"cannot join the fleet lab.*does not know this"):
                 await join(token, tmp_path / "other")
 
@@ -89,28 +91,24 @@ def test_a_server_that_does_not_run_is_said(fleet, tmp_path, monkeypatch):
         asyncio.run(join(token, tmp_path / "oslo"))
 
 
-def test_a_host_learns_the_next_key_of_the_coordinator_while_it_is_connected(fleet, tmp_path):
-    token = fleet.directory.invite_host("oslo", time.time() + 60)
-    path = tmp_path / "oslo" / HOST_FILE
+def test_a_person_learns_the_next_key_of_the_coordinator_while_connected(fleet):
+    path = fleet.directory.path / ADMIN_FILE
 
     async def main():
-        async with fleet.server():
-            async with connected(fleet.carrier("coordinator")) as (coordinator,):
-                await coordinator.listen(JOINS, admitting(fleet.directory))
-                member = await join(token, path.parent)
-            fleet.directory.renew_coordinator()
-            learned, keys = asyncio.Event(), LearnedKeys(path, member)
+        fleet.directory.renew_coordinator()
+        member, learned = read_membership(path), asyncio.Event()
+        keys = LearnedKeys(path, member)
 
-            async def take(message):
-                await keys.take(message)
-                learned.set()
+        async def take(message):
+            await keys.take(message)
+            learned.set()
 
-            oslo = open_carrier(member.server, member.key, "oslo")
-            async with connected(oslo, fleet.carrier("coordinator")) as (host, coordinator):
-                await host.listen(KEYS, take)
-                serving = asyncio.create_task(serve_members(coordinator, fleet.directory))
-                await asyncio.wait_for(learned.wait(), 20)
-                serving.cancel()
+        admin = open_carrier(member.server, member.key, member.name)
+        async with fleet.server(), connected(admin, fleet.carrier("coordinator")) as (_, here):
+            await admin.listen(KEYS, take)
+            serving = asyncio.create_task(serve_members(here, fleet.directory))
+            await asyncio.wait_for(learned.wait(), 20)
+            serving.cancel()
 
     asyncio.run(main())
     assert read_membership(path).key_set().number == 2
