@@ -262,6 +262,7 @@ def planned_run(
         plan.until,
         plan.search,
         parallel=plan.parallel,
+        host_wait_s=profile.run.host_wait,
     )
     return PlannedRun(plan.document.name, profile.title, plan.seed, settings, plan, text)
 

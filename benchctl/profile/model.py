@@ -284,6 +284,9 @@ class RunTable(TomlTable):
         2.0,
         description="wait before the second attempt; doubles with each attempt, with jitter",
     )
+    host_wait: Duration = Field(
+        1800.0, description="how long a trial waits for a host of a fleet that is away"
+    )
     deadline: Duration | None = Field(
         None,
         gt=0,

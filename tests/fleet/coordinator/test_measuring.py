@@ -169,6 +169,24 @@ def test_a_run_waits_for_hosts_that_are_away(fleet):
     assert asyncio.run(main()) is Status.OK
 
 
+def test_a_trial_fails_when_its_host_was_away_for_too_long(fleet):
+    async def main():
+        async with fleet.serving():
+            submitted = await submit(fleet, sets=["run.host_wait=1s"])
+            status = await follow_run(
+                fleet.link("alice"), fleet.members["alice"], submitted.run, fleet.copy
+            )
+            return submitted.run, status
+
+    name, status = asyncio.run(main())
+    assert status is Status.FAILED
+    with closing(Reader(fleet.copy)) as reader:
+        run = reader.find(name)
+        assert {trial.error for trial in reader.trials(run.id)} == {
+            "host paris was not heard of yet"
+        } or {trial.error for trial in reader.trials(run.id)} == {"host oslo was not heard of yet"}
+
+
 # --- faults -------------------------------------------------------------------------------------
 
 LONGER = PROFILE.replace('duration = "1s"', 'duration = "3s"')
