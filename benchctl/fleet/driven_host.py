@@ -67,6 +67,10 @@ class CoordinatorIdentity(Protocol):
     def epoch(self) -> int:
         """The revision of its lease."""
 
+    @property
+    def signed_keys(self) -> Callable[[], bytes]:
+        """Returns the newest set of the coordinator's keys, signed by the root key."""
+
 
 class EndReceiver(Protocol):
     """Who hears the messages of an end, in order."""

@@ -59,9 +59,13 @@ class JudgeEnds(FleetMessage, frozen=True, tag="judge"):
 
 
 class Neighbours(FleetMessage, frozen=True, tag="neighbours"):
-    """The addresses of the fleet's hosts: targets that an owner need not list."""
+    """The addresses of the fleet's hosts: targets that an owner need not list.
+
+    ``keys`` is the newest set of the coordinator's keys, which the root key has signed.
+    """
 
     addresses: Annotated[tuple[ShortText, ...], Meta(max_length=65536)]
+    keys: Annotated[bytes, Meta(max_length=4096)] = b""
 
 
 class GoingEnd(Struct, frozen=True, forbid_unknown_fields=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 from benchctl.fleet.carrier.carrier import Delivered
@@ -26,18 +27,14 @@ class LearnedKeys:
         """Return the coordinator's key that an envelope names."""
         return self._set.find(key)
 
-    def learn(self, keys: bytes) -> bool:
-        """Take a newer set; returns whether it was one. Others change nothing."""
-        try:
+    def learn(self, keys: bytes) -> None:
+        """Take a newer set. Raises UntrustedError for an older one, or if it is not signed."""
+        if keys != self._member.keys:
             member = self._member.taking(keys)
-        except UntrustedError:
-            return False
-        if member.key_set().number == self._set.number:
-            return False
-        write_membership(self._path, member, replace=True)
-        self._member, self._set = member, member.key_set()
-        return True
+            write_membership(self._path, member, replace=True)
+            self._member, self._set = member, member.key_set()
 
     async def take(self, message: Delivered) -> None:
-        """Take a message of the subject of keys."""
-        self.learn(message.data)
+        """Take a message of the subject of keys; others than newer sets change nothing."""
+        with suppress(UntrustedError):
+            self.learn(message.data)

@@ -111,6 +111,7 @@ class FleetHosts:
     async def _tick(self) -> None:
         while True:
             self._standstill.tick(time.monotonic())
+            self._look_at_neighbours()
             await asyncio.sleep(PING_S)
 
     def _opener(
@@ -137,14 +138,19 @@ class FleetHosts:
         state.hear(beat, time.monotonic())
         self._introduce(state)
 
+    def _look_at_neighbours(self) -> None:
+        known = {one for each in self._addresses.values() for one in each}
+        told = Neighbours(tuple(sorted(known)), self._identity.signed_keys())
+        if told != self._neighbours:
+            self._neighbours = told
+
     def _introduce(self, host: DrivenHost) -> None:
-        """Tell a host the addresses of the others, if it does not know them."""
+        """Tell a host the addresses of the others and new keys, if it does not know them."""
         beat = host.last
         assert beat is not None, "it was just heard of"
         if self._addresses.get(host.name, ()) != beat.addresses:
             self._addresses[host.name] = beat.addresses
-            known = {one for each in self._addresses.values() for one in each}
-            self._neighbours = Neighbours(tuple(sorted(known)))
+            self._look_at_neighbours()
         told = self._neighbours
         nonce, last = self._introduced.get(host.name, ("", None))
         if nonce == beat.nonce and last is told:

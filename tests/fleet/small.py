@@ -48,6 +48,7 @@ class Coordinator:
     signer: Signer
     keys: Any
     epoch: int = 1
+    signed_keys: Any = bytes
 
 
 class SmallFleet:

@@ -14,7 +14,7 @@ from benchctl.fleet.link import FleetHosts
 from benchctl.fleet.messages import COORDINATOR
 from benchctl.fleet.resident.program import LIMITS_FILE
 from benchctl.fleet.spool import Spool
-from benchctl.fleet.trust.membership import Membership, write_membership
+from benchctl.fleet.trust.membership import Membership, read_membership, write_membership
 from benchctl.fleet.trust.signing import Signer
 
 PROGRAM = (
@@ -35,7 +35,7 @@ class RealFleet:
     async def serving(self):
         directory = self.fleet.directory
         signer = Signer(directory.coordinator_key(), "lab", COORDINATOR)
-        known = Coordinator("lab", signer, directory.find)
+        known = Coordinator("lab", signer, directory.find, signed_keys=directory.keys)
         async with (
             self.fleet.server(),
             connected(self.fleet.carrier(COORDINATOR)) as (carrier,),
@@ -130,6 +130,25 @@ def test_an_agent_that_was_killed_brings_what_its_spool_had(run, tmp_path):
     assert (found.flows[0].status, found.status) == ("failed", "ok")
     assert "the agent of paris was ended meanwhile" in found.flows[0].error
     assert [one for one in found.attempts[0] if one.role == "client"]
+
+
+def test_hosts_take_the_new_key_of_a_coordinator(run, tmp_path):
+    async def main(fleet):
+        await fleet.start("paris")
+        directory = fleet.fleet.directory
+        before = directory.keys()
+        directory.renew_coordinator()
+        assert directory.keys() != before
+
+        def taken():
+            return read_membership(tmp_path / "paris" / "host.fleet").keys == directory.keys()
+
+        await until(taken, 20)
+        signer = Signer(directory.coordinator_key(), "lab", COORDINATOR)
+        fleet.hosts._identity.signer, fleet.hosts._identity.epoch = signer, 2
+        await fleet.hosts.hosts["paris"].ping()
+
+    run(main)
 
 
 def test_one_agent_at_a_time_has_a_directory(run, tmp_path):

@@ -75,12 +75,13 @@ def test_a_killed_agent_fails_the_attempt_and_the_next_one_succeeds(tmp_path):
             await fleet.start("paris", "oslo")
 
             async def during(context):
-                await until(lambda: fleet.agents["paris"]._states.running)
-                await asyncio.sleep(0.5)
+                agent = fleet.agents["paris"]
+                await until(lambda: EndState.RUNS in [agent._states.state(r) for r in agent._ends])
+                await until(lambda: fleet.broker.messages("SAMPLES"))
                 await fleet.kill("paris")
                 await fleet.start("paris")
 
-            return await measure(fleet, flow(duration="2s"), attempts=5, during=during)
+            return await measure(fleet, flow(duration="4s"), attempts=5, during=during)
 
     found = asyncio.run(main())
     assert (found.flows[0].status, found.status) == ("failed", "ok")

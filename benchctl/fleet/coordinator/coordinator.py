@@ -38,9 +38,11 @@ class FleetMembers:
         keys: Keys,
         limits: LimitsOf,
         hosts: Callable[[], Sequence[str]],
+        signed_keys: Callable[[], bytes] = bytes,
     ) -> None:
+        """``signed_keys`` returns the newest set of the coordinator's keys for hosts."""
         self.name, self.key, self.keys = name, key, keys
-        self.limits, self.hosts = limits, hosts
+        self.limits, self.hosts, self.signed_keys = limits, hosts, signed_keys
 
 
 class Coordinator:
@@ -59,6 +61,7 @@ class Coordinator:
         self._carrier, self._wall, self._store = carrier, wall, store
         self.lease = CoordinatorLease(carrier, clock)
         self.fleet, self.keys = members.name, members.keys
+        self.signed_keys = members.signed_keys
         self.signer = Signer(members.key, members.name, COORDINATOR)
         self.hosts = FleetHosts(
             carrier,

@@ -49,6 +49,7 @@ async def _serve(directory: FleetDirectory, *, wait: bool) -> None:
         known.find,
         lambda person: directory.members().people.get(person),
         lambda: sorted(directory.members().hosts),
+        directory.keys,
     )
     ended = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):

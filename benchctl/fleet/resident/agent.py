@@ -29,7 +29,7 @@ from benchctl.api import Role, Tool
 from benchctl.backends import Registry, installed
 from benchctl.engine.checks.tools import Toolbox
 from benchctl.engine.trial.ends import EndSpec, schema_of, version_of
-from benchctl.errors import MissingError
+from benchctl.errors import FleetError, MissingError
 from benchctl.fleet.carrier.carrier import Carrier, Delivered, StreamFullError
 from benchctl.fleet.host_messages import (
     EndOver,
@@ -87,7 +87,8 @@ _OVER = msgspec.msgpack.Decoder(OfEnd)
 class Identity(Struct, frozen=True):
     """Who an agent is: its name and key in a fleet, whose messages it takes, how often it began.
 
-    ``addresses`` are those at which others reach it.
+    ``addresses`` are those at which others reach it. ``take_keys`` takes a newer set of the
+    coordinator's keys; it raises UntrustedError for one that the root key has not signed.
     """
 
     fleet: str
@@ -96,6 +97,7 @@ class Identity(Struct, frozen=True):
     keys: Keys
     starts: int
     addresses: tuple[str, ...] = ()
+    take_keys: Callable[[bytes], None] = lambda _: None
 
 
 class CoordinatorClock:
@@ -234,14 +236,22 @@ class HostAgent:
             case Prepare() as message:
                 self._do_later(self._look_up(number, message))
             case Neighbours() as message:
-                self._fleet_addresses = message.addresses
-                await self._reply(number, Done())
+                await self._reply(number, self._meet(message))
             case JudgeEnds() as message:
                 self._do_later(self._judge(number, message))
             case AskHost() as message:
                 self._do_later(self._answer(number, message))
             case message:
                 await self._do(self._states.message(number, message, time.time()))
+
+    def _meet(self, message: Neighbours) -> OfHost:
+        self._fleet_addresses = message.addresses
+        try:
+            if message.keys:
+                self._identity.take_keys(message.keys)
+        except (UntrustedError, FleetError) as error:
+            return Refused(str(error))
+        return Done()
 
     async def _judge(self, number: int, message: JudgeEnds) -> None:
         """Say what would be refused, and start nothing."""

@@ -15,7 +15,6 @@ from pathlib import Path
 from benchctl.errors import FleetError
 from benchctl.fleet.admin.joining import HOST_FILE
 from benchctl.fleet.carrier.opening import open_carrier
-from benchctl.fleet.carrier.streams import KEYS
 from benchctl.fleet.learned_keys import LearnedKeys
 from benchctl.fleet.limits import read_limits
 from benchctl.fleet.resident.agent import HostAgent, Identity
@@ -65,12 +64,13 @@ def own_addresses(server: str) -> tuple[str, ...]:
 
 async def _serve(folder: Path, lock: str) -> None:
     member = read_membership(folder / HOST_FILE)
-    limits = read_limits(folder / LIMITS_FILE)
     keys = LearnedKeys(folder / HOST_FILE, member)
+    limits = read_limits(folder / LIMITS_FILE)
     addresses = limits.addresses or own_addresses(member.server.address)
     identity = Identity(
-        member.fleet, member.name, member.key, keys.find, next_start(folder), addresses
-    )
+        member.fleet, member.name, member.key, keys.find, next_start(folder), addresses,
+        keys.learn,
+    )  # fmt: skip
     try:
         spool = Spool(folder / "spool")
     except OSError as error:
@@ -79,7 +79,6 @@ async def _serve(folder: Path, lock: str) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, ended.set)
     async with open_carrier(member.server, member.key, member.name) as carrier:
-        await carrier.listen(KEYS, keys.take)
         agent = HostAgent(identity, carrier, spool, limits, folder, lock=lock)
         running = asyncio.ensure_future(agent.run())
         waiting = asyncio.ensure_future(ended.wait())
