@@ -132,7 +132,7 @@ def test_the_version_in_full_has_python_and_the_extras_of_users():
     lines = [*version_lines()]
     assert lines[0].startswith("Python 3.")
     extras = {line.partition(":")[0] for line in lines[2:]}
-    assert extras == {"archive", "owamp", "parquet", "plot", "report"}
+    assert extras == {"archive", "fleet", "owamp", "parquet", "plot", "report"}
 
 
 def test_an_extra_that_is_not_installed_is_said(monkeypatch):
