@@ -186,6 +186,14 @@ def test_a_host_that_somebody_else_holds_measures_nothing():
     assert "run x of bob" in refused(host.states.message(1, Prepare([end()]), 0.0))
 
 
+def test_another_agent_of_the_machine_may_hold_it_for_the_same_run():
+    states = States(lambda end: "", lambda who: "run r of ann", lambda: None)
+    assert states.message(1, Lock("s", "run s of bob"), 0.0) == [Reply(1, Done("run r of ann"))]
+    assert states.message(2, Lock("r", "run r of ann"), 0.0) == [Reply(2, Done(""))]
+    plan = end()
+    assert states.message(3, Prepare([plan]), 0.0) == [StartEnd(plan)]
+
+
 def test_a_ping_shows_the_clock():
     assert Host().states.message(1, Ping(), 17.5) == [Reply(1, Pong(17.5))]
 

@@ -169,6 +169,17 @@ def watch_fleet(store: Path, run_id: int, runner: FleetRunner, showing: Showing)
         return SIGNAL_CODES[asked.by or signal.SIGINT]
 
 
+def _reads_yes() -> bool:
+    """Read a line, and return whether it is a yes; another Ctrl-C is a no."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        return sys.stdin.readline().strip().lower() in ("y", "yes")
+    except KeyboardInterrupt:
+        return False
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 class FleetRunner:
     """The process that follows a run of a fleet, as what is watched; see `_Runner`."""
 
@@ -184,9 +195,10 @@ class FleetRunner:
         if not (sys.stdin.isatty() and sys.stderr.isatty()):
             self.left = True
             return
-        print("\nStop the run for all? Otherwise it goes on without you. [y/N] ",
-              end="", file=sys.stderr, flush=True)  # fmt: skip
-        if sys.stdin.readline().strip().lower() in ("y", "yes"):
+        # A line of its own: the progress below it is drawn anew all the time.
+        print("\nStop the run for everybody? Type y and Enter; Enter alone leaves it running.",
+              file=sys.stderr, flush=True)  # fmt: skip
+        if _reads_yes():
             self._process.interrupt()
         else:
             self.left = True
@@ -276,7 +288,8 @@ class _Watch:
 
 
 def _tell_how_to_continue(run: Run) -> None:
-    print(f"benchctl: continue with: benchctl resume {run.name}", file=sys.stderr)
+    if not run.person:  # a fleet measures what is submitted, from its first trial on
+        print(f"benchctl: continue with: benchctl resume {run.name}", file=sys.stderr)
 
 
 class _Runner(Protocol):

@@ -88,6 +88,10 @@ def left_to_resume(reader: Reader, run: Run, *, trust: bool, failed: bool = Fals
         raise UsageError(
             f"run {run.name} was imported", "it has no profile by which it could be measured again"
         )
+    if run.person:
+        raise UsageError(
+            f"run {run.name} was measured by a fleet", "submit its profile again, with --fleet"
+        )
     statuses = [trial.status for trial in reader.trials(run.id)]
     left = sum(status.is_open or (failed and status in FAILURES) for status in statuses)
     if not left:

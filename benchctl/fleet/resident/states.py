@@ -238,7 +238,9 @@ class States:
         if others:
             return self._holders[others[0]]
         if run not in self._holders:
-            if other := self._take(who):
+            # Another agent of this machine may have taken it for the same run.
+            other = self._take(who)
+            if other not in ("", who):
                 return other
             self._holders[run] = who
         return ""

@@ -1,14 +1,19 @@
 """Who measures a run is signalled as the kernel names them."""
 
+from contextlib import closing
 from signal import SIGINT, SIGUSR1
 from unittest.mock import Mock
 
 import pytest
 
-from benchctl.engine.runner.launch import free_host, skip_trial, stop
+from benchctl.engine.runner.launch import free_host, left_to_resume, skip_trial, stop
 from benchctl.errors import StoreError, UsageError
+from benchctl.run.planned import PlannedRun, Settings
 from benchctl.store import locks
 from benchctl.store.locks import Liveness
+from benchctl.store.log.logged import prepare_log
+from benchctl.store.read import Reader
+from benchctl.store.record import RunRequest, create_run
 
 
 @pytest.fixture
@@ -53,3 +58,12 @@ def test_a_host_that_is_not_free_is_left_to_others(store, monkeypatch):
     for _ in range(2):
         with pytest.raises(UsageError, match="a run of store /other"), free_host(store):
             pass
+
+
+def test_a_run_of_a_fleet_is_not_resumed_here(store):
+    asked = RunRequest("alice", "alice 1", 0.0)
+    run = PlannedRun("p", "", 1, Settings({}, "sequential", ()), (), "")
+    prepare_log(store)
+    create_run(store, run, 0.0, asked=asked)
+    with closing(Reader(store)) as reader, pytest.raises(UsageError, match="by a fleet"):
+        left_to_resume(reader, reader.run(1), trust=True)

@@ -220,7 +220,8 @@ def remarks(view: RunView, time: float, position: int | None = None) -> list[Lin
     Why a trial failed is that of ``position``, else of the one that runs.
     """
     lines: list[Line] = []
-    how = Span(f"Resume it, or: benchctl resume {view.run.name}")
+    resume = f"Resume it, or: benchctl resume {view.run.name}"
+    how = Span("" if view.run.person else resume)  # a fleet resumes by itself, or not at all
     left = f"{view.left} of {len(view.trials)} trials are left. "
     match view.status_at(time):
         case Status.DIED:

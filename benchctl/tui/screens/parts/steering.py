@@ -56,8 +56,8 @@ class SteeringPage(Page):
         """Ask, and stop the run."""
         from benchctl.engine.runner.launch import stop
 
-        detail = "Measurements are kept; benchctl resume continues with the rest."
-        self._steer("Stop the run?", detail, stop)
+        rest = "" if self.view.run.person else "; benchctl resume continues with the rest"
+        self._steer("Stop the run?", f"Measurements are kept{rest}.", stop)
 
     def _steer(self, question: str, detail: str, step: Callable[[Path, int], bool]) -> None:
         from benchctl.tui.screens.base.modals import Ask
