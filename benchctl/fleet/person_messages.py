@@ -142,15 +142,16 @@ class HostReport(Struct, frozen=True, forbid_unknown_fields=True):
     """A host as the coordinator knows it.
 
     ``heard_s`` is when it was last heard of, by the coordinator's clock; 0 for never. ``offset_s``
-    is what its clock is ahead, as far as its heartbeats show.
+    is what its clock is ahead of that, ``offset_error_s`` the most by which this may differ; None
+    if it is not known.
     """
 
     name: ShortText
     is_away: bool
     heard_s: UnixTime = 0.0
-    offset_s: float = 0.0
+    offset_s: float | None = None
+    offset_error_s: float | None = None
     heartbeat: Heartbeat | None = None
-    measured_by: LineText = ""
 
 
 class HostList(FleetMessage, frozen=True, tag="hosts"):

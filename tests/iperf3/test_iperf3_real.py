@@ -103,12 +103,13 @@ def shares(client, server, way, rate_bps):
     metrics = summary(client, way)
     sent, received = metrics["bytes_sent"], metrics["bytes_received"]
     lasted_s = max(sample.end_s for sample in samples(receiver) if sample.direction is way)
+    rate = metrics.get("throughput_bps", 0.0)  # left out if the ends measured at other times
     return {
         "of what was sent, arrived": received / sent,
         "in the sender's intervals": counted(sender, "bytes_sent", way) / sent,
         "in the receiver's intervals": counted(receiver, "bytes_received", way) / received,
-        "throughput, of what arrived": metrics["throughput_bps"] * lasted_s / 8 / received,
-        "throughput, of the rate": metrics["throughput_bps"] / rate_bps,
+        "throughput, of what arrived": rate * lasted_s / 8 / received,
+        "throughput, of the rate": rate / rate_bps,
     }
 
 

@@ -73,11 +73,11 @@ LONG_DESK = TWO.replace('["here", "middle"]', '["here", "middle"], delay = "1ms"
 def test_a_cut_shorter_than_the_patience_costs_nothing(measure, tmp_path):
     seconds = 6
     with remote_lab(tmp_path, LONG_DESK) as lab:
-        text = MAIN.replace('"1s"', f'"{seconds}s"') + "[run]\nattempts = 1\npatience = '7s'\n"
+        text = MAIN.replace('"1s"', f'"{seconds}s"') + "[run]\nattempts = 1\npatience = '9s'\n"
         run = measure(text, lab=lab)
         run.until("sample", 6)
         lab.cut("desk")
-        time.sleep(4.0)
+        time.sleep(2.5)
         lab.mend("desk")
         assert run.end() == 0, run.told()
     samples = [s for s in run.of("sample") if s["told_by"] == "client"]

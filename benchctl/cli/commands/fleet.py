@@ -12,7 +12,7 @@ import typer
 from benchctl.cli.shared import completion
 from benchctl.cli.shared.command import PlainCommand, group
 from benchctl.errors import UsageError
-from benchctl.visible import padded, visible, width_of
+from benchctl.visible import visible
 
 if TYPE_CHECKING:
     from benchctl.fleet.admin.directory import FleetDirectory
@@ -38,6 +38,15 @@ _InDirectory = Annotated[
         envvar="BENCHCTL_FLEET_DIR",
         show_envvar=False,
         help="The directory of the fleet; default: BENCHCTL_FLEET_DIR, or this directory.",
+        autocompletion=completion.files,
+    ),
+]
+_PersonFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--fleet",
+        metavar="FILE",
+        help="A person's file; default: admin.fleet in the directory of the fleet.",
         autocompletion=completion.files,
     ),
 ]
@@ -221,15 +230,7 @@ def hosts(
     verbose: Annotated[
         bool, typer.Option("--verbose", "-v", help="Also show tools and the owners' limits.")
     ] = False,
-    file: Annotated[
-        Path | None,
-        typer.Option(
-            "--fleet",
-            metavar="FILE",
-            help="A person's file; default: admin.fleet in the directory of the fleet.",
-            autocompletion=completion.files,
-        ),
-    ] = None,
+    file: _PersonFile = None,
     directory: _InDirectory = Path(),
 ) -> None:
     """Show the hosts: state, version, clock, when they were heard of, and what is to be done."""
@@ -239,6 +240,7 @@ def hosts(
     from benchctl.fleet.admin.directory import ADMIN_FILE
     from benchctl.fleet.person import ask_fleet
     from benchctl.fleet.person_messages import HostList, ListHosts
+    from benchctl.report.pivot import align
 
     answer = ask_fleet(file or _opened(directory).path / ADMIN_FILE, ListHosts(), HostList)
     listed = list(answer.hosts)
@@ -252,14 +254,9 @@ def hosts(
         for host in listed:
             print(msgspec.json.encode(shown.host_object(host)).decode())
         return
-    rows = [shown.HEADS, *shown.host_rows(listed, now_s)]
-    widths = [max(width_of(visible(row[column])) for row in rows) for column in range(len(rows[0]))]
-    for number, row in enumerate(rows):
-        cells = map(padded, map(visible, row), widths)
-        print("  ".join(cells).rstrip())
-        if verbose and number:
-            for line in shown.details(listed[number - 1]):
-                print(f"  {visible(line)}")
+    print(align(shown.HEADS, shown.host_rows(listed, now_s)), end="")
+    for line in [line for host in listed for line in shown.details(host)] if verbose else []:
+        print(visible(line))
     for note in dict.fromkeys(notes):
         print(visible(note), file=sys.stderr)
 
@@ -268,15 +265,7 @@ def hosts(
 def queue(
     *,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per run.")] = False,
-    file: Annotated[
-        Path | None,
-        typer.Option(
-            "--fleet",
-            metavar="FILE",
-            help="A person's file; default: admin.fleet in the directory of the fleet.",
-            autocompletion=completion.files,
-        ),
-    ] = None,
+    file: _PersonFile = None,
     directory: _InDirectory = Path(),
 ) -> None:
     """Show who measures what, and what waits for what."""
@@ -285,6 +274,7 @@ def queue(
     from benchctl.fleet.admin.directory import ADMIN_FILE
     from benchctl.fleet.person import ask_fleet
     from benchctl.fleet.person_messages import ListQueue, Queue
+    from benchctl.report.pivot import align
 
     told = ask_fleet(file or _opened(directory).path / ADMIN_FILE, ListQueue(), Queue)
     if as_json:
@@ -295,19 +285,15 @@ def queue(
         print("nothing is measured", file=sys.stderr)
         return
     rows = [
-        ("run", "person", "profile", "hosts", "trials", "since", ""),
-        *(
-            (
-                run.run, run.person, run.profile, str(run.hosts), f"{run.ended}/{run.trials}",
-                time.strftime("%m-%d %H:%M", time.localtime(run.submitted_s)),
-                f"waits: {run.waits_for}" if run.waits_for else "measured",
-            )
-            for run in told.runs
-        ),
+        (
+            run.run, run.person, run.profile, str(run.hosts), f"{run.ended}/{run.trials}",
+            time.strftime("%m-%d %H:%M", time.localtime(run.submitted_s)),
+            f"waits: {run.waits_for}" if run.waits_for else "measured",
+        )
+        for run in told.runs
     ]  # fmt: skip
-    widths = [max(width_of(visible(row[column])) for row in rows) for column in range(len(rows[0]))]
-    for row in rows:
-        print("  ".join(map(padded, map(visible, row), widths)).rstrip())
+    heads = ("run", "person", "profile", "hosts", "trials", "since", "state")
+    print(align(heads, rows, [name in ("hosts", "trials") for name in heads]), end="")
 
 
 @fleet.command(cls=PlainCommand)

@@ -16,7 +16,7 @@ SPARE_SPOOLS = 4
 LEAST_FREE_BYTES = 2 << 30
 """The streams may take so much, and the store grows, too."""
 
-HEADS = ("HOST", "STATE", "VERSION", "CLOCK", "SEEN")
+HEADS = ("host", "state", "version", "clock", "seen")
 
 
 def host_rows(hosts: Sequence[HostReport], now_s: float) -> list[tuple[str, ...]]:
@@ -39,19 +39,19 @@ def state(host: HostReport) -> str:
         return "never seen"
     if host.is_away:
         return "away"
-    return f"measures {host.measured_by}" if host.measured_by else "idle"
+    runs = dict.fromkeys(end.run for end in host.heartbeat.running) if host.heartbeat else {}
+    return f"measures {', '.join(runs)}" if runs else "idle"
 
 
 def clock(host: HostReport) -> str:
-    """Return by how much a host's clock is ahead, and its own error if its kernel tells it."""
-    if not host.heard_s or host.heartbeat is None:
+    """Return by how much a host's clock is ahead, and whether its kernel says that it is set."""
+    if host.heartbeat is None or host.offset_s is None or host.offset_error_s is None:
         return "-"
     kernel = host.heartbeat.clock
-    said = f"{'-' if host.offset_s < 0 else '+'}{format_duration(abs(host.offset_s))}"
-    if kernel.get("synchronized") is False:
-        return f"{said}, not synchronized"
-    error_s = kernel.get("max_error_s")
-    return said if error_s is None else f"{said} ±{format_duration(error_s)}"
+    sign = "-" if host.offset_s < 0 else "+"
+    offset, error = format_duration(abs(host.offset_s)), format_duration(host.offset_error_s)
+    set_by = "" if kernel.get("synchronized", True) else ", not synchronized"
+    return f"{sign}{offset} ± {error}{set_by}"
 
 
 def host_notes(hosts: Sequence[HostReport], now_s: float) -> list[str]:
@@ -92,12 +92,13 @@ def disk_note(free_bytes: float, store_bytes: float, age_s: float) -> str:
 
 
 def details(host: HostReport) -> list[str]:
-    """Return what a host can do and may: its tools and its owner's limits."""
+    """Return what a host can do and may, as lines: its tools and its owner's limits."""
     beat = host.heartbeat
     if beat is None:
         return []
     tools = ", ".join(f"{plugin.name} {plugin.version}" for plugin in beat.plugins)
-    return [f"tools: {tools or 'none'}", *(f"limit: {line}" for line in beat.limits)]
+    lines = [f"tools: {tools or 'none'}", *(f"limit: {line}" for line in beat.limits)]
+    return [f"{host.name}: {line}" for line in lines]
 
 
 def with_members(hosts: Sequence[HostReport], members: Members) -> list[HostReport]:

@@ -10,6 +10,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.fleet.admin.members import Person
 from benchctl.fleet.carrier.carrier import Delivered
@@ -192,8 +194,10 @@ class Desk:
                 continue
             heard_s = self._wall() - known.silent_s
             clock = known.clock.reading(self._wall())
-            offset_s = clock.offset_s if clock else 0.0
-            found.append(HostReport(name, bool(known.away), heard_s, offset_s, known.last))
+            report = HostReport(name, bool(known.away), heard_s, heartbeat=known.last)
+            if clock is not None:
+                report = replace(report, offset_s=clock.offset_s, offset_error_s=clock.error_s)
+            found.append(report)
         return HostList(tuple(found))
 
     def _run_list(self, most: int) -> RunList:

@@ -68,12 +68,12 @@ def test_from_nothing_to_a_host_that_has_joined(made):
             in (made / "units" / "benchctl-agent.service").read_text()
         )
         hosts = run("fleet", "hosts", "--directory", "lab", cwd=made).stdout
-        assert hosts.splitlines()[1].split()[:3] == ["paris", "never", "seen"]
+        assert hosts.splitlines()[2].split()[:3] == ["paris", "never", "seen"]
         shown = run("fleet", "hosts", "--directory", "lab", "--json", cwd=made).stdout
         assert json.loads(shown)["name"] == "paris"
         run("fleet", "invite", "alice", "--role", "view", "--directory", "lab", cwd=made)
         seen = run("fleet", "hosts", "--fleet", "alice.fleet", cwd=made).stdout
-        assert seen.startswith("HOST")
+        assert seen.startswith("host")
         run("fleet", "remove", "alice", "--directory", "lab", cwd=made)
         refused = run("fleet", "hosts", "--fleet", "alice.fleet", cwd=made, code=4)
         assert "does not know this key" in refused.stderr
