@@ -16,6 +16,7 @@ from benchctl.errors import HostError
 from benchctl.fleet.arrivals import Arrivals
 from benchctl.fleet.carrier.carrier import Carrier
 from benchctl.fleet.host_messages import (
+    MOST_ENDS,
     Committed,
     CommittedEnd,
     EndOver,
@@ -270,11 +271,12 @@ class DrivenHost:
     def _tell_committed(self) -> None:
         ends, self._committing = self._committing, {}
         told = [CommittedEnd(ref, number) for ref, number in ends.items()]
-        self._telling = asyncio.ensure_future(self._tell(Committed(told[:1024])))
+        self._telling = asyncio.ensure_future(self._tell(told))
 
-    async def _tell(self, message: ToHost) -> None:
+    async def _tell(self, told: list[CommittedEnd]) -> None:
         with suppress(HostError):  # it sends them again, and is told again
-            await self.ask(message)
+            for begin in range(0, len(told), MOST_ENDS):
+                await self.ask(Committed(told[begin : begin + MOST_ENDS]))
 
 
 HINT = "benchctl fleet hosts shows which hosts are there"

@@ -29,7 +29,8 @@ from benchctl.fleet.messages import (
 from benchctl.metrics import Sample, Summary, TracedRoute
 
 # More than a host takes part in at once.
-_MOST_ENDS = 1024
+MOST_ENDS = 1024
+"""Of one message."""
 _MOST_EVENTS = 20_000
 _Words = Annotated[tuple[LineText, ...], Meta(max_length=4096)]
 _Seconds = Annotated[float, Meta(ge=0, le=2.0**33)]
@@ -49,13 +50,13 @@ class PreparedEnd(Struct, frozen=True, forbid_unknown_fields=True):
 class Prepare(FleetMessage, frozen=True, tag="prepare"):
     """Start servers until they are ready, and clients up to their gates; answered by `Prepared`."""
 
-    ends: Annotated[list[PreparedEnd], Meta(min_length=1, max_length=_MOST_ENDS)]
+    ends: Annotated[list[PreparedEnd], Meta(min_length=1, max_length=MOST_ENDS)]
 
 
 class JudgeEnds(FleetMessage, frozen=True, tag="judge"):
     """Say what would be refused of these; answered by why, a text for each, empty if nothing is."""
 
-    ends: Annotated[list[PreparedEnd], Meta(min_length=1, max_length=_MOST_ENDS)]
+    ends: Annotated[list[PreparedEnd], Meta(min_length=1, max_length=MOST_ENDS)]
 
 
 class Neighbours(FleetMessage, frozen=True, tag="neighbours"):
@@ -79,19 +80,19 @@ class GoingEnd(Struct, frozen=True, forbid_unknown_fields=True):
 class Go(FleetMessage, frozen=True, tag="go"):
     """Let clients begin; refused whole if one of them is late."""
 
-    ends: Annotated[list[GoingEnd], Meta(min_length=1, max_length=_MOST_ENDS)]
+    ends: Annotated[list[GoingEnd], Meta(min_length=1, max_length=MOST_ENDS)]
 
 
 class StopEnds(FleetMessage, frozen=True, tag="stop"):
     """Let ends end in order and report; their `EndOver` follows in the stream."""
 
-    ends: Annotated[list[EndRef], Meta(max_length=_MOST_ENDS)]
+    ends: Annotated[list[EndRef], Meta(max_length=MOST_ENDS)]
 
 
 class AbortEnds(FleetMessage, frozen=True, tag="abort"):
     """Kill ends."""
 
-    ends: Annotated[list[EndRef], Meta(max_length=_MOST_ENDS)]
+    ends: Annotated[list[EndRef], Meta(max_length=MOST_ENDS)]
 
 
 class Lock(FleetMessage, frozen=True, tag="lock"):
@@ -121,7 +122,7 @@ class CommittedEnd(Struct, frozen=True, forbid_unknown_fields=True):
 class Committed(FleetMessage, frozen=True, tag="committed"):
     """The spool need not keep these any longer."""
 
-    ends: Annotated[list[CommittedEnd], Meta(max_length=_MOST_ENDS)]
+    ends: Annotated[list[CommittedEnd], Meta(max_length=MOST_ENDS)]
 
 
 _OfEnds = Prepare | JudgeEnds | Go | StopEnds | AbortEnds | Committed
@@ -152,7 +153,7 @@ class PreparedAt(Struct, frozen=True, forbid_unknown_fields=True):
 class Prepared(FleetMessage, frozen=True, tag="prepared"):
     """The answer to `Prepare`."""
 
-    ends: Annotated[list[PreparedAt], Meta(max_length=_MOST_ENDS)]
+    ends: Annotated[list[PreparedAt], Meta(max_length=MOST_ENDS)]
 
 
 class Pong(FleetMessage, frozen=True, tag="pong"):
@@ -205,8 +206,8 @@ class Heartbeat(FleetMessage, frozen=True, tag="heartbeat"):
     spool: SpoolState
     clock: dict[ShortText, bool | _Number]
     certificate_ends_s: UnixTime = 0.0
-    running: Annotated[tuple[EndRef, ...], Meta(max_length=_MOST_ENDS)] = ()
-    recent: Annotated[tuple[EndRef, ...], Meta(max_length=_MOST_ENDS)] = ()
+    running: Annotated[tuple[EndRef, ...], Meta(max_length=MOST_ENDS)] = ()
+    recent: Annotated[tuple[EndRef, ...], Meta(max_length=MOST_ENDS)] = ()
     addresses: Annotated[tuple[ShortText, ...], Meta(max_length=64)] = ()
 
 

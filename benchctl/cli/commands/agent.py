@@ -12,8 +12,9 @@ from benchctl.cli.shared import completion
 from benchctl.cli.shared.command import PlainCommand, group
 
 agent = group(
-    "Let this machine be a host of a fleet, which measures when it is asked to.\n\n"
-    "It connects to the fleet's server, and needs no port that is open to others."
+    "Let this machine be a host of a fleet.\n\n"
+    "It measures when it is asked to. It connects to the fleet's server, and needs no port that is "
+    "open to others."
 )
 
 

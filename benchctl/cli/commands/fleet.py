@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from benchctl.fleet.admin.directory import FleetDirectory
 
 fleet = group(
-    "Measure with hosts that stay ready, of several places and owners.\n\n"
-    "A server carries messages, a coordinator plans and stores, and agents measure on the hosts."
+    "Measure with hosts that stay ready.\n\n"
+    "They are of several places and owners. A server carries messages, a coordinator "
+    "plans and stores, and agents measure on the hosts."
 )
 
 _Directory = Annotated[
