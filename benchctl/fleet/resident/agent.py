@@ -7,22 +7,18 @@ an end is run by the backend that is installed here, within the limits of the ho
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import secrets
-import socket
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
-from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import replace
 
 import benchctl
 from benchctl.api import Role, Tool
@@ -53,6 +49,8 @@ from benchctl.fleet.limits import (
     refusal,
 )
 from benchctl.fleet.messages import COORDINATOR, AskHost, Done, EndRef, Refused, answered
+from benchctl.fleet.resident.addresses import addresses_of, resolved
+from benchctl.fleet.resident.day import DayBytes
 from benchctl.fleet.resident.ends import FLUSH_S, HostEnd, Outbox
 from benchctl.fleet.resident.states import (
     Effect,
@@ -132,7 +130,7 @@ class HostAgent:
     ) -> None:
         """``folder`` keeps what it sent on this day; ``lock`` is the name of the host's lock."""
         self._identity, self._carrier, self._spool = identity, carrier, spool
-        self._limits, self._day = limits, _Day(folder / "day.json")
+        self._limits, self._day = limits, DayBytes(folder / "day.json")
         self._registry = registry or installed()
         self._resolve = resolve or addresses_of
         self.nonce = secrets.token_hex(16)
@@ -488,55 +486,6 @@ _QUESTIONS: Mapping[str, Callable[..., Any]] = {
 def is_one_trial(one: EndRef, other: EndRef) -> bool:
     """Return whether two ends are of one attempt at a trial."""
     return (one.run, one.trial, one.attempt) == (other.run, other.trial, other.attempt)
-
-
-def resolved(spec: EndSpec, found: Collection[str]) -> EndSpec:
-    """Return an end whose other end is an address in place of a name, as it is resolved here."""
-    if not found:
-        return spec
-    if spec.role is Role.CLIENT:
-        return replace(spec, address=next(iter(found)))
-    alike = (one for one in found if (":" in one) == (":" in spec.address))
-    return replace(spec, peer=next(alike, next(iter(found))))
-
-
-async def addresses_of(name: str) -> Collection[str]:
-    """Return the addresses that a name has on this host; none if it is not known."""
-    with suppress(ValueError):
-        return [str(ip_address(name))]
-    try:
-        found = await asyncio.get_running_loop().getaddrinfo(name, None, type=socket.SOCK_STREAM)
-    except (OSError, UnicodeError):
-        return []
-    return [*dict.fromkeys(str(place[0]) for *_, place in found)]
-
-
-class _Day:
-    """The bytes of this day, on the disk: a start of the agent does not begin them anew."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._date, self._bytes = "", 0.0
-        with suppress(OSError, ValueError, KeyError):
-            told = json.loads(path.read_text())
-            self._date, self._bytes = str(told["date"]), float(told["bytes"])
-
-    @property
-    def bytes(self) -> float:
-        """What was planned on this day of the owner's time."""
-        return self._bytes if self._date == _today() else 0.0
-
-    def add(self, amount: float) -> None:
-        """Note that a flow may take so much."""
-        self._bytes, self._date = self.bytes + amount, _today()
-        new = self._path.with_suffix(".new")
-        with suppress(OSError):  # a full disk is told by the heartbeat
-            new.write_text(json.dumps({"date": self._date, "bytes": self._bytes}))
-            new.replace(self._path)
-
-
-def _today() -> str:
-    return datetime.now().astimezone().date().isoformat()
 
 
 def _link_bps() -> float:

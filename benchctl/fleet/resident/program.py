@@ -6,7 +6,6 @@ import asyncio
 import fcntl
 import os
 import signal
-import socket
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ from benchctl.fleet.admin.joining import HOST_FILE
 from benchctl.fleet.carrier.opening import open_carrier
 from benchctl.fleet.learned_keys import LearnedKeys
 from benchctl.fleet.limits import read_limits
+from benchctl.fleet.resident.addresses import address_towards
 from benchctl.fleet.resident.agent import HostAgent, Identity
 from benchctl.fleet.spool import Spool
 from benchctl.fleet.trust.membership import next_start, read_membership
@@ -50,23 +50,11 @@ def _alone(folder: Path) -> Iterator[None]:
         os.close(file)
 
 
-def own_addresses(server: str) -> tuple[str, ...]:
-    """Return the address from which this host reaches a server; empty if there is no way now."""
-    host, _, port = server.rpartition(":")
-    try:
-        found = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_DGRAM)
-        with socket.socket(found[0][0], socket.SOCK_DGRAM) as probe:
-            probe.connect(found[0][4])  # which looks for a route, and sends nothing
-            return (str(probe.getsockname()[0]),)
-    except OSError:
-        return ()
-
-
 async def _serve(folder: Path, lock: str) -> None:
     member = read_membership(folder / HOST_FILE)
     keys = LearnedKeys(folder / HOST_FILE, member)
     limits = read_limits(folder / LIMITS_FILE)
-    addresses = limits.addresses or own_addresses(member.server.address)
+    addresses = limits.addresses or address_towards(member.server.address)
     identity = Identity(
         member.fleet, member.name, member.key, keys.find, next_start(folder), addresses,
         keys.learn,
