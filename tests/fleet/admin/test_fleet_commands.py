@@ -154,7 +154,7 @@ def test_the_first_commands_of_the_page_lead_to_a_host(tmp_path):
                 run("agent", "join", "--directory", "host", "--units", "units", cwd=tmp_path,
                     stdin=done.stdout)  # fmt: skip
     assert typed[-1] == ["fleet", "hosts"]
-    assert done.stdout.splitlines()[1].split()[:2] == ["oslo", "never"]
+    assert done.stdout.splitlines()[2].split()[:2] == ["oslo", "never"]
 
 
 def test_what_dies_is_started_again(made):
