@@ -44,6 +44,8 @@ AWAY_S = 4.0
 PING_S = 1.0
 _LOOK_S = 0.2
 ANSWER_S = 10.0
+# A server that died is there again by then, and its clients, which try again at growing distances.
+RECONNECT_S = 15.0
 # A server has 10 s to become ready, and its program is looked for before.
 PREPARED_S = 30.0
 # As of a host that SSH reaches: more trips make the least one no shorter.
@@ -159,25 +161,33 @@ class DrivenHost:
 
     # --- messages ---------------------------------------------------------------------------
 
-    async def request(self, message: ToHost, timeout_s: float = ANSWER_S) -> OfHost:
-        """Send a message and return its answer. Raises HostError."""
+    async def request(
+        self, message: ToHost, timeout_s: float = ANSWER_S, again_s: float = RECONNECT_S
+    ) -> OfHost:
+        """Send a message and return its answer. Raises HostError.
+
+        It is sent again for ``again_s`` if the server dies meanwhile: hosts take all of them twice.
+        """
         if self.last is None:
             raise HostError(self.away, HINT)
         identity = self._identity
-        now_s = time.time()
-        data = identity.signer.seal(
-            message, self.name, epoch=identity.epoch, nonce=self.last.nonce, now_s=now_s,
-            life_s=max(timeout_s, ANSWER_S),
-        )  # fmt: skip
-        try:
-            answer = await self._carrier.request(f"bench.run.{self.name}", data, timeout_s)
-            return self._opened(answer, data)
-        except TimeoutError:
-            raise HostError(
-                f"host {self.name} did not answer within {timeout_s:.0f} s", HINT
-            ) from None
-        except ConnectionError as error:
-            raise HostError(f"host {self.name}: {error}") from None
+        give_up_s = time.monotonic() + again_s
+        while True:
+            data = identity.signer.seal(
+                message, self.name, epoch=identity.epoch, nonce=self.last.nonce,
+                now_s=time.time(), life_s=max(timeout_s, ANSWER_S),
+            )  # fmt: skip
+            try:
+                answer = await self._carrier.request(f"bench.run.{self.name}", data, timeout_s)
+                return self._opened(answer, data)
+            except TimeoutError:
+                raise HostError(
+                    f"host {self.name} did not answer within {timeout_s:.0f} s", HINT
+                ) from None
+            except ConnectionError as error:
+                if time.monotonic() > give_up_s:
+                    raise HostError(f"host {self.name}: {error}") from None
+            await asyncio.sleep(_LOOK_S)
 
     def _opened(self, answer: bytes, asked: bytes) -> OfHost:
         identity = self._identity
@@ -216,7 +226,7 @@ class DrivenHost:
     async def ping(self) -> None:
         """Take one round trip. Raises HostError."""
         left_s = time.time()
-        answer = await self.ask(Ping(), AWAY_S)
+        answer = await self.request(Ping(), AWAY_S, 0.0)
         back_s = time.time()
         if isinstance(answer, Pong):
             self.clock.add(left_s, answer.time_s, back_s)

@@ -214,6 +214,7 @@ class FleetLink:
         self._ends: set[FleetEnd] = set()
         self._watching = asyncio.ensure_future(self._watch())
         self._telling: set[asyncio.Task[None]] = set()
+        self._aborting: set[asyncio.Task[None]] = set()
 
     @property
     def reach(self) -> Reach:
@@ -270,16 +271,26 @@ class FleetLink:
 
     def unlock(self) -> None:
         if self._run:
-            self._tell(Unlock(self._run))
+            self._tell(self._told(Unlock(self._run)))
 
-    def _tell(self, message: ToHost) -> None:
-        task = asyncio.ensure_future(self._told(message))
+    def _tell(self, telling: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.ensure_future(telling)
         self._telling.add(task)
         task.add_done_callback(self._telling.discard)
+        return task
 
     async def _told(self, message: ToHost) -> None:
         with suppress(HostError):  # it leaves and ends by itself what nobody asks for
             await self.state.ask(message)
+
+    async def _aborted(self, ref: EndRef) -> None:
+        """Say it until it is heard: an end that still runs is in the way of the next one."""
+        while not self.lost:
+            try:
+                await self.state.request(AbortEnds([ref]))
+                return
+            except HostError:
+                await asyncio.sleep(PING_S)
 
     async def why_lost(self) -> str:
         return self.lost
@@ -307,15 +318,23 @@ class FleetLink:
         if self._ends and not self.lost and not self.away:
             await self._told(AbortEnds([end.ref for end in self._ends]))
         self.unlock()
-        if self._telling:
+        if self._telling:  # it leaves and ends by itself what nobody asks for
             await asyncio.wait(self._telling, timeout=STOP_GRACE_S)
+            await cancel(*self._telling)
         self._break("the connection was closed")
 
     # --- ends -------------------------------------------------------------------------------
 
     def abort(self, ref: EndRef) -> None:
-        """Kill an end, without a wait."""
-        self._tell(AbortEnds([ref]))
+        """Kill an end, without a wait; the next one there waits for that."""
+        task = self._tell(self._aborted(ref))
+        self._aborting.add(task)
+        task.add_done_callback(self._aborting.discard)
+
+    async def cleared(self) -> None:
+        """Wait until the host has ended what it was to kill; not for one that is away."""
+        while self._aborting and not self.away and not self.lost:
+            await asyncio.wait(self._aborting, timeout=PING_S)
 
     def end(self, place: EndPlace, flow: str, spec: EndSpec, listener: EndListener) -> FleetEnd:
         """Return an end of a flow there, which is still to be prepared."""
@@ -394,12 +413,14 @@ class FleetEnd:
             self._is_ready = self._was_let_go = True
             return
         try:
+            await link.cleared()
             found = await link.state.prepares.add(PreparedEnd(self.ref, self._spec))
         except asyncio.CancelledError:
             link.abort(self.ref)
             link.leave(self)
             raise
         except HostError as error:
+            link.abort(self.ref)
             link.leave(self)
             # Of a plan that the host refuses, another attempt makes no sense.
             kind = FailureKind.PEER if link.away else FailureKind.REFUSED
@@ -473,6 +494,8 @@ class FleetEnd:
                 break
             # What it measured is in its spool: its end is waited for, as long as its host is.
             await _first(self._link.ended, self._link.state.back(), self._given_up.wait())
+        if not self._over.is_set():
+            self._link.abort(self.ref)
         await self.take_end()
 
     async def _leave(self) -> None:

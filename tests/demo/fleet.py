@@ -224,17 +224,24 @@ def main():
             print(demo._log("run.log"))
             statuses = [one["status"] for one in demo.events() if one["event"] == "trial_ended"]
             code = demo._log("run.code").strip()
-            tries = Counter(
+            attempts = {
                 (one["trial"], one["attempt"])
                 for one in demo.events()
-                if one["event"] == "flow_ended"
+                if one["event"] == "flow_started"
+            }
+            why = Counter(
+                one["error"]
+                for one in demo.events()
+                if one["event"] == "flow_ended" and one["status"] != "ok"
             )
         counts = Counter(statuses)
         expected = len(HOSTS) * (len(HOSTS) - 1)
         print(
             f"{len(statuses)} of {expected} trials in {took_s:.0f} s: {dict(counts)}, "
-            f"{len(tries) - len(statuses)} attempts more; exit code {code}"
+            f"{len(attempts) - len(statuses)} attempts more; exit code {code}"
         )
+        for error, times in why.most_common():
+            print(f"{times} attempts: {error}")
         print(f"all in {time.monotonic() - began:.0f} s")
         sys.exit(0 if len(statuses) == expected and counts.keys() == {"ok"} else 1)
 

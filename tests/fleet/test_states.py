@@ -93,7 +93,8 @@ def test_what_the_owner_refuses_starts_nothing():
 def test_an_end_is_prepared_once_even_after_it_has_ended():
     host = Host()
     host.prepared(end())
-    assert "prepared before" in refused(host.states.message(2, Prepare([end()]), 0.0))
+    other = end(deadline_s=9.0)
+    assert "prepared before" in refused(host.states.message(2, Prepare([other]), 0.0))
     host.states.over(end().ref)
     assert "prepared before" in refused(host.states.message(3, Prepare([end()]), 0.0))
 
@@ -110,7 +111,7 @@ def test_a_go_in_time_lets_clients_begin_and_a_late_one_none():
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("state", ["unknown", "starting", "running", "over"])
+@pytest.mark.parametrize("state", ["unknown", "starting", "over"])
 def test_a_go_for_an_end_that_does_not_wait_is_refused(state):
     host = Host()
     go = Go([GoingEnd(end().ref, 1.0, 1.0)])
@@ -192,6 +193,19 @@ def test_another_agent_of_the_machine_may_hold_it_for_the_same_run():
     assert states.message(2, Lock("r", "run r of ann"), 0.0) == [Reply(2, Done(""))]
     plan = end()
     assert states.message(3, Prepare([plan]), 0.0) == [StartEnd(plan)]
+
+
+def test_what_comes_again_because_its_answer_was_lost_is_answered_and_done_once():
+    host, plan = Host(), end()
+    assert host.states.message(1, Prepare([plan]), 0.0) == [StartEnd(plan)]
+    assert host.states.message(2, Prepare([plan]), 0.0) == []
+    at = PreparedAt(plan.ref, is_up=True)
+    answers = [Reply(1, Prepared([at])), Reply(2, Prepared([at]))]
+    assert host.states.up(at, 0.0) == answers
+    assert host.states.message(3, Prepare([plan]), 0.0) == [Reply(3, Prepared([at]))]
+    go = Go([GoingEnd(plan.ref, 1.0, 1.0)])
+    assert host.states.message(4, go, 0.5) == [LetGo(plan.ref, 1.0), Reply(4, Done())]
+    assert host.states.message(5, go, 2.0) == [Reply(5, Done())]
 
 
 def test_a_ping_shows_the_clock():

@@ -98,6 +98,9 @@ class _Held:
     def __init__(self, prepared: PreparedEnd, now_s: float) -> None:
         self.spec = prepared.spec
         self.state = EndState.STARTING
+        self.at: PreparedAt | None = None
+        """How it is where it waits."""
+        self.was_let_go = False
         self.due_s = now_s + GATE_S
         """When it is ended, if nothing comes before."""
 
@@ -162,6 +165,10 @@ class States:
         return [Reply(number, Refused("this agent does not know that message"))]
 
     def _prepare(self, number: int, message: Prepare, now_s: float) -> list[Effect]:
+        if all(
+            end.ref in self._ends and end.spec == self._ends[end.ref].spec for end in message.ends
+        ):
+            return self._answer_again(number, message)
         for end in message.ends:
             if end.ref in self._ends or end.ref in self.recent:
                 return [Reply(number, Refused(f"{_of(end.ref)} was prepared before"))]
@@ -175,9 +182,20 @@ class States:
             self._ends[end.ref] = _Held(end, now_s)
         return [StartEnd(end) for end in message.ends]
 
+    def _answer_again(self, number: int, message: Prepare) -> list[Effect]:
+        """Answer a plan whose first answer was lost."""
+        known = {end.ref: self._ends[end.ref].at for end in message.ends}
+        answers = [at for at in known.values() if at is not None]
+        if len(answers) == len(known):
+            return [Reply(number, Prepared(answers))]
+        self._asked[number] = known
+        return []
+
     def up(self, at: PreparedAt, now_s: float) -> list[Effect]:
         """Note that an end waits, or that it does not."""
         held = self._ends.get(at.ref)
+        if held is not None:
+            held.at = at
         effects: list[Effect] = []
         if held is not None and at.is_up:
             is_server = held.spec.role is Role.SERVER
@@ -197,6 +215,8 @@ class States:
     def _go(self, number: int, message: Go, now_s: float) -> list[Effect]:
         for end in message.ends:
             held = self._ends.get(end.ref)
+            if held is not None and held.was_let_go:
+                return [Reply(number, Done())]  # the first answer was lost
             if held is None or held.state is not EndState.WAITS:
                 return [Reply(number, Refused(f"{_of(end.ref)} does not wait at its gate"))]
             if now_s > end.latest_s:
@@ -205,7 +225,7 @@ class States:
                 return [Reply(number, Refused(why, "the clock, or the way to this host, is slow"))]
         for end in message.ends:
             held = self._ends[end.ref]
-            held.state = EndState.RUNS
+            held.state, held.was_let_go = EndState.RUNS, True
             held.due_s = max(end.at_s, now_s, held.spec.start_at_s or 0.0) + held.spec.deadline_s
         return [*(LetGo(end.ref, end.at_s) for end in message.ends), Reply(number, Done())]
 
