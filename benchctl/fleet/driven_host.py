@@ -46,6 +46,8 @@ _LOOK_S = 0.2
 ANSWER_S = 10.0
 # A server that died is there again by then, and its clients, which try again at growing distances.
 RECONNECT_S = 15.0
+# An answer that was lost with the server is not waited for any longer.
+REPEAT_S = 5.0
 # A server has 10 s to become ready, and its program is looked for before.
 PREPARED_S = 30.0
 # As of a host that SSH reaches: more trips make the least one no shorter.
@@ -101,6 +103,10 @@ class _Batch(Generic[T, R]):
         waiting, self._waiting, self._sending = self._waiting, [], None
         result: R = await self._send(waiting)
         return result
+
+
+class RefusedError(HostError):
+    """A host does not do what it was asked: to ask again makes no sense."""
 
 
 class DrivenHost:
@@ -166,28 +172,32 @@ class DrivenHost:
     ) -> OfHost:
         """Send a message and return its answer. Raises HostError.
 
-        It is sent again for ``again_s`` if the server dies meanwhile: hosts take all of them twice.
+        It is sent again if nothing comes, and for ``again_s`` if the server dies meanwhile: a host
+        that gets a message twice answers both and does it once.
         """
         if self.last is None:
             raise HostError(self.away, HINT)
         identity = self._identity
-        give_up_s = time.monotonic() + again_s
+        begun_s = time.monotonic()
         while True:
             data = identity.signer.seal(
                 message, self.name, epoch=identity.epoch, nonce=self.last.nonce,
                 now_s=time.time(), life_s=max(timeout_s, ANSWER_S),
             )  # fmt: skip
             try:
-                answer = await self._carrier.request(f"bench.run.{self.name}", data, timeout_s)
+                answer = await self._carrier.request(
+                    f"bench.run.{self.name}", data, min(timeout_s, REPEAT_S)
+                )
                 return self._opened(answer, data)
             except TimeoutError:
-                raise HostError(
-                    f"host {self.name} did not answer within {timeout_s:.0f} s", HINT
-                ) from None
+                if time.monotonic() - begun_s >= timeout_s:
+                    raise HostError(
+                        f"host {self.name} did not answer within {timeout_s:.0f} s", HINT
+                    ) from None
             except ConnectionError as error:
-                if time.monotonic() > give_up_s:
+                if time.monotonic() - begun_s >= again_s:
                     raise HostError(f"host {self.name}: {error}") from None
-            await asyncio.sleep(_LOOK_S)
+                await asyncio.sleep(_LOOK_S)
 
     def _opened(self, answer: bytes, asked: bytes) -> OfHost:
         identity = self._identity
@@ -204,12 +214,12 @@ class DrivenHost:
         return message
 
     async def ask(self, message: ToHost, timeout_s: float = ANSWER_S) -> OfHost:
-        """Send a message and return its answer. Raises HostError for a refusal, too."""
+        """Send a message and return its answer. Raises HostError, RefusedError for a refusal."""
         answer = await self.request(message, timeout_s)
         if isinstance(answer, Refused):
             why = visible(answer.why)
             about = "" if why.startswith(f"host {self.name}") else f"host {self.name}: "
-            raise HostError(f"{about}{why}", visible(answer.hint))
+            raise RefusedError(f"{about}{why}", visible(answer.hint))
         return answer
 
     async def _prepare(self, ends: list[PreparedEnd]) -> dict[EndRef, PreparedAt]:

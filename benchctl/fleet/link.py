@@ -18,7 +18,7 @@ from benchctl.engine.trial.ends import EndListener, EndPlace, EndSpec, by_our_cl
 from benchctl.errors import HostError
 from benchctl.fleet.arrivals import Arrivals
 from benchctl.fleet.carrier.carrier import Carrier, Delivered, Subscription
-from benchctl.fleet.driven_host import HINT, PING_S, CoordinatorIdentity, DrivenHost
+from benchctl.fleet.driven_host import HINT, PING_S, CoordinatorIdentity, DrivenHost, RefusedError
 from benchctl.fleet.host_messages import (
     AbortEnds,
     EndOver,
@@ -423,7 +423,8 @@ class FleetEnd:
             link.abort(self.ref)
             link.leave(self)
             # Of a plan that the host refuses, another attempt makes no sense.
-            kind = FailureKind.PEER if link.away else FailureKind.REFUSED
+            is_refused = isinstance(error, RefusedError)
+            kind = FailureKind.REFUSED if is_refused else FailureKind.PEER
             self._fail(kind, error.message, error.hint)
             return
         self._at = at = found.get(self.ref, PreparedAt(self.ref, is_up=False))
