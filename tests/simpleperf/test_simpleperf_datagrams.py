@@ -194,6 +194,31 @@ def test_a_receiver_that_is_stopped_between_two_clocks_measures_no_longer_for_th
     assert figures["duration_s"] < 5
 
 
+def test_what_comes_while_a_busy_machine_lets_the_receiver_wait_is_counted(pair, monkeypatch):
+    near, far = pair
+    clock = SimpleNamespace(ahead_ns=0)
+    clock.monotonic_ns = lambda: time.monotonic_ns() + clock.ahead_ns
+    clock.time_ns = lambda: time.time_ns() + clock.ahead_ns
+    monkeypatch.setattr(udp, "time", clock)
+
+    class Late(socket.socket):
+        """Lets its reader learn only 10 s later that nothing was there, when something is."""
+
+        def recvmsg_into(self, *args):
+            try:
+                return super().recvmsg_into(*args)
+            except BlockingIOError:
+                if side._streams[0]._sent is not None and not clock.ahead_ns:
+                    far.send(datagram(1, at(0.001)))
+                    clock.ahead_ns = 10 * SECOND_NS
+                raise
+
+    with Late(fileno=near.detach()) as late, receiving([late], {"omit_s": 0.0}) as (side, end):
+        far.send(datagram(0, at(0)))
+        (stream,) = end([2], [0], 0.002)["streams"]
+    assert (stream["packets_received"], stream["packets_lost"]) == (2, 0)
+
+
 def test_second_0_stays_where_it_is_when_a_stream_has_ended_by_it(monkeypatch):
     asked = {"omit_s": 10.0, "duration_s": 5.0}
     with (

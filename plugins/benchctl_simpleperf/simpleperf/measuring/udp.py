@@ -260,13 +260,16 @@ class UdpReceiver(Stream):
         receive, reception, timeline = self._sock.recvmsg_into, self._reception, self._timeline
         # What is computed for each train costs a fast stream datagrams, so little is.
         follows, least_ns, again_ns = True, NEVER_NS, 0
+        asked_ns = time.monotonic_ns()
         while not self.stopped:
             try:
                 size, ancillary, _, _ = receive(buffers, _ANCILLARY_BYTES)
             except BlockingIOError:
-                if self._nothing_more():
+                # There was nothing when it was asked. More may have come since, on a busy machine.
+                if self._nothing_more(asked_ns):
                     self.stopped = True
-                self.note(time.monotonic_ns())
+                asked_ns = time.monotonic_ns()
+                self.note(asked_ns)
                 continue
             length, arrived_ns = _arrival(ancillary, size)
             if length != self._length:
@@ -292,9 +295,10 @@ class UdpReceiver(Stream):
                 for at in range(0, count * length, length):
                     number, sent_ns = HEADER.unpack_from(buffer, at)
                     reception.train(number, 1, sent_ns, arrived_ns)
-            if (self._sent is not None and reception.received >= self._sent) or (
-                self._stop_ns and self._nothing_more()
-            ):
+            if self._sent is not None:
+                if reception.received >= self._sent:
+                    break
+            elif self._stop_ns and self._nothing_more(time.monotonic_ns()):
                 break
         if self._sent is not None:
             self._end()
@@ -360,8 +364,8 @@ class UdpReceiver(Stream):
             **_variation(self._transits),
         }
 
-    def _nothing_more(self) -> bool:
-        now_ns = time.monotonic_ns()
+    def _nothing_more(self, now_ns: int) -> bool:
+        """Return whether enough time has passed, at a time when nothing was there."""
         if self._sent is None:
             return self._stop_ns > 0 and now_ns - self._stop_ns > _COUNT_S * SECOND_NS
         return now_ns - max(self._told_ns, self.ended_ns) > _GRACE_S * SECOND_NS
