@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import cache
 from inspect import get_annotations
 from typing import Any, TypeVar
@@ -92,10 +93,12 @@ def _is_possible(name: str, value: object) -> bool:
 
 def _parse(text: object) -> object:
     """Return the data of a JSON text; None, which no field accepts, if it is not JSON."""
-    try:
-        return _DECODER.decode(text)  # type: ignore[arg-type]
-    except (ValueError, TypeError, RecursionError):
+    if not isinstance(text, str):
         return None
+    for decode in (msgspec.json.decode, _DECODER.decode):  # the second takes what the first cannot
+        with suppress(ValueError, RecursionError):
+            return decode(text)
+    return None
 
 
 def _finite(text: str) -> float:

@@ -116,6 +116,8 @@ class Follower:
         """Of such a run, those that were reported, after the first that was not."""
         self._polled = False
         self._last_note = 0
+        self._run: Run | None = None
+        """The run as it was read last."""
         self._end: tuple[int | None, float | None] | None = None
         """The runner that ended, and when it did; None while the run goes on."""
 
@@ -138,7 +140,10 @@ class Follower:
 
     def poll(self) -> Iterator[RunEvent]:
         """Yield the events since the last poll; after the end of the run, only if it is resumed."""
-        run = self._reader.run(self._run_id)
+        # The facts of many hosts come with all of a run.
+        run = self._run if not self.ended else None
+        if run is None or self._reader.outline(self._run_id).status.has_ended:
+            run = self._run = self._reader.run(self._run_id)
         over = run.status.has_ended
         end = run.runner_pid, run.finished_time
         if self.ended:

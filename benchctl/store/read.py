@@ -221,6 +221,10 @@ class Reader:
         """Return one run by id. Raises GoneError when it was deleted."""
         return self._with_status(self._written(Run, run_id))
 
+    def outline(self, run_id: int) -> RunOutline:
+        """Return the outline of one run by id. Raises GoneError when it was deleted."""
+        return self._with_status(self._written(RunOutline, run_id))
+
     def _runs(self, query: str, *values: Any) -> list[Run]:
         """Return runs with the facts of their hosts elsewhere."""
         runs = self._all(Run, query, *values)
