@@ -26,6 +26,7 @@ import table
 
 from benchctl.lab.lab import Lab
 from benchctl.lab.topology.topology import build_topology
+from benchctl.run.planned import PATIENCE_S
 from benchctl.toml.source import parse_toml
 
 HOSTS = (8,)
@@ -40,8 +41,6 @@ CORE, MEMORY_MB = 0.25, 150
 GAP_S = 0.15
 # How much longer it may take if one more host is away from the start, or one is killed.
 LOST = 1.1
-# A silent host counts as lost after its patience of 15 s, and the trial ends for both of its hosts.
-DETECTED_S = 20.0
 LINKS = """
 [hosts]
 a = {}
@@ -96,7 +95,7 @@ def main(counts: tuple[int, ...] = HOSTS) -> None:
         whole_s = _mesh(count, killed=f"h{count // 2}")
         what = f"mesh of {count} hosts, one killed in the middle"
         # The host that measured with it has to wait until it counts as lost.
-        table.row(f"{what}, later", whole_s - alone_s, DETECTED_S, "s")
+        table.row(f"{what}, later", whole_s - alone_s, PATIENCE_S, "s")
         if count <= 20:
             table.row(f"{what}, time over that without", whole_s / alone_s, LOST, "")
     _alike()
