@@ -248,9 +248,9 @@ def _edges(begin: float, per_column: float, count: int, stop: int) -> Sequence[t
 
     A bucket belongs to the column that has its middle, those at the ends to the end columns.
     """
-    first = max(0, math.floor(begin))
+    first = min(max(0, math.floor(begin)), stop)
     inner = (math.ceil(begin - 0.5 + place * per_column) for place in range(1, count))
-    edges = [first, *(min(stop, max(first, edge)) for edge in inner), max(first, stop)]
+    edges = [first, *(min(stop, max(first, edge)) for edge in inner), stop]
     return [*pairwise(edges)]
 
 

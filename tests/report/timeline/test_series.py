@@ -129,6 +129,16 @@ def test_a_smoothed_mean_is_between_the_least_and_the_greatest(points, smooth_s)
         assert column is None or low - room <= column.mean <= high + room
 
 
+@given(POINTS, st.floats(0.0, 2e5), st.floats(1e-3, 1e5), st.floats(0.0, 1e3))
+@example([(1.0, 1.0)], 500.0, 10.0, 0.5)
+def test_whatever_is_in_sight_a_column_has_values_of_its_time_only(points, from_s, span_s, smooth):
+    series = series_of(points)
+    columns = series.columns(from_s, from_s + span_s, 9, smooth_s=smooth)
+    assert len(columns) == 9
+    if from_s > max(time for time, _ in points) + series.width_s:
+        assert columns == [None] * 9
+
+
 def test_values_that_stand_for_several_have_the_bounds_of_those():
     series = Series(0.0, 10.0)
     series.extend([1.0, 2.0], [5.0, 6.0], [1.0, 1.0], ([1.0, 2.0], [9.0, 8.0]))
