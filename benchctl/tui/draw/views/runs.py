@@ -112,7 +112,7 @@ def _beside(entry: HistoryEntry) -> Span:
 def answer_text(entry: HistoryEntry) -> tuple[str, str]:
     """Return what came out of a run in a few words, and their role: state, figure, verdict."""
     shown = state(entry.run.status)
-    figure = figures_text(entry) or entry.run.error or shown.text[2:]
+    figure = figures_text(entry) or shown.text[2:]
     beside = _beside(entry).text if entry.compared else ""
     parts = [f"{shown.text[0]} {figure}", beside, delay_text(entry.key)]
     return "  ".join(filter(None, parts)), "" if shown.role == "good" else shown.role
