@@ -59,28 +59,20 @@ class BenchApp(App[None]):
             Binding(entry.key, f"show('{name}')", entry.title, show=False, id=f"app.{name}")
             for name, entry in SCREENS.items()
         ),
-        Binding(
-            "y", "copy", "Copy", tooltip="Copy command, cell, row, table", show=False, id="app.copy"
-        ),
-        Binding(
-            "s", "save", "Save", tooltip="Save a picture or the table", show=False, id="app.save"
-        ),
+        Binding("y", "copy", "Copy", tooltip="Copy command, cell, row, table", show=False,
+                id="app.copy"),
+        Binding("s", "save", "Save", tooltip="Save a picture or the table", show=False,
+                id="app.save"),
         Binding("escape", "leave", "Back to the screen before", show=False, id="app.back"),
         Binding("q,ctrl+c", "quit", "Quit; the run continues", show=False, id="app.quit"),
-        Binding(
-            "ctrl+z", "suspend_process", "To the shell; fg returns", show=False, id="app.suspend"
-        ),
-    ]
+        Binding("ctrl+z", "suspend_process", "To the shell; fg returns", show=False,
+                id="app.suspend"),
+    ]  # fmt: skip
 
     def __init__(
-        self,
-        around: AppContext,
-        first: Page,
-        *,
-        keys: Mapping[str, str] | None = None,
-        theme: str | None = None,
-        remember: Callable[[str], None] | None = None,
-    ) -> None:
+        self, around: AppContext, first: Page, *, keys: Mapping[str, str] | None = None,
+        theme: str | None = None, remember: Callable[[str], None] | None = None,
+    ) -> None:  # fmt: skip
         """Show ``first``; a theme that is chosen is given to ``remember``, which raises OSError."""
         # Without this, Textual turns colours into greys, and the terminal's own into black.
         super().__init__(ansi_color=True if "NO_COLOR" in os.environ else None)
@@ -176,14 +168,9 @@ class BenchApp(App[None]):
         return True
 
     def notify(
-        self,
-        message: str,
-        *,
-        title: str = "",
-        severity: SeverityLevel = "information",
-        timeout: float | None = None,
-        markup: bool = False,
-    ) -> None:
+        self, message: str, *, title: str = "", severity: SeverityLevel = "information",
+        timeout: float | None = None, markup: bool = False,
+    ) -> None:  # fmt: skip
         """Show a message for a while, never as markup, since it may quote anything."""
         text = visible_lines(message)
         super().notify(text, title=title, severity=severity, timeout=timeout, markup=False)

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from benchctl.analysis.runs.compare import Verdict
 from benchctl.report.comparison.comparison import beside_baseline, relative, signed, verdicts
 from benchctl.report.lines.spans import PLAIN, Line, Span, state
 from benchctl.report.past import HistoryEntry, delay_text, figure_text, figures_text
 from benchctl.run.record import BASELINE
 from benchctl.tui.draw.plot.heat import INVALID
 from benchctl.tui.draw.text.columns import Cells, Column
-from benchctl.tui.draw.views.verdicts import GLYPHS, NOT_KEPT_UP, SEEN, described, verdict_of
-from benchctl.units import (
-    format_ago,
-    format_time,
-)
+from benchctl.tui.draw.views.verdicts import NOT_KEPT_UP, counted_verdicts, described, verdict_of
+from benchctl.units import format_ago, format_time
 from benchctl.visible import width_of
 
 NOTHING = "-"
@@ -101,12 +96,7 @@ def _beside(entry: HistoryEntry) -> Span:
         share = f"{change} " if change else ""
         verdict = verdict_of(only)
         return Span(f"{share}{verdict.text}", verdict.role)
-    counted = Counter(verdict.verdict for verdict in entry.compared if verdict.valid)
-    role = next((SEEN[verdict] for verdict in SEEN if counted[verdict]), "dim")
-    parts = [f"{GLYPHS[v]}{counted[v]}" for v in Verdict if counted[v]]
-    if invalid := len(entry.compared) - counted.total():
-        parts.append(f"{INVALID}{invalid}")
-    return Span("  ".join(parts), role)
+    return counted_verdicts(entry.compared)
 
 
 def answer_text(entry: HistoryEntry) -> tuple[str, str]:

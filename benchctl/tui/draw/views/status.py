@@ -110,14 +110,9 @@ class _Chosen(NamedTuple):
 
 
 def _chosen(
-    view: RunView,
-    trial: TrialView | None,
-    traces: TrialLines | None,
-    metrics: Sequence[str],
-    *,
-    add_up: bool = False,
-    back: bool = False,
-) -> _Chosen:
+    view: RunView, trial: TrialView | None, traces: TrialLines | None, metrics: Sequence[str], *,
+    add_up: bool = False, back: bool = False,
+) -> _Chosen:  # fmt: skip
     """Return the first of the metrics that was measured, of the first flow that has it.
 
     With ``add_up``, also of the flows that are alike: of the same backend and direction. With

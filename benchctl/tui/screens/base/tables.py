@@ -19,14 +19,9 @@ from benchctl.tui.widgets.filterline import FilterLine
 from benchctl.tui.widgets.table import DOWN, UP, Table
 
 FILTER = Binding(
-    "slash",
-    "filter",
-    "Filter",
-    show=False,
-    key_display="/",
-    tooltip="Filter the table by words",
+    "slash", "filter", "Filter", show=False, key_display="/", tooltip="Filter the table by words",
     id="app.filter",
-)
+)  # fmt: skip
 # Where it matters most.
 SHOWN_FILTER = replace(FILTER, show=True)
 AS_IT_COMES = "as it comes"
@@ -86,28 +81,25 @@ class TablesScreen(Screen[None]):
 
     def copy(self) -> None:
         """Pick what is copied: the command, or a cell, a row or all of the table."""
-        rows = [("command", self.command())]
-        texts = [self.command()]
-        table = self.table
+        command, table = self.command(), self.table
+        found = [("command", command, command)]
         if table is not None and table.here is not None:
             shown = table.pivot()
             row = shown.rows[table.place]
             about = f" of {table.title}" if table.title else ""
-            rows += [("row", ", ".join(filter(None, row)))]
-            rows += [("table", f"{len(shown.rows)} rows{about}")]
-            texts += [as_row(row), as_rows(shown)]
-            cells = [(head, cell) for head, cell in zip(shown.heads, row, strict=True) if cell]
-            rows += [(f"cell {head}", cell) for head, cell in cells]
-            texts += [cell for _, cell in cells]
-        for name, what, text in self.more_to_copy():
-            rows.append((name, what))
-            texts.append(text)
+            found.append(("row", ", ".join(filter(None, row)), as_row(row)))
+            found.append(("table", f"{len(shown.rows)} rows{about}", as_rows(shown)))
+            cells = zip(shown.heads, row, strict=True)
+            found += [(f"cell {head}", cell, cell) for head, cell in cells if cell]
+        found += self.more_to_copy()
 
         def take(place: int | None) -> None:
             if place is not None:
-                self.app.copy_to_clipboard(texts[place])
-                self.notify(texts[place], title="copied")
+                _, _, text = found[place]
+                self.app.copy_to_clipboard(text)
+                self.notify(text, title="copied")
 
+        rows = [(name, what) for name, what, _ in found]
         self.app.push_screen(PickFrom("Copy", rows), take)
 
     def more_to_copy(self) -> Iterator[tuple[str, str, str]]:
