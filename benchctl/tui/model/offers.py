@@ -35,7 +35,6 @@ class Offer(Struct, frozen=True):
     run: str = ""
     run_id: int = 0
     created_time: float = 0.0
-    failure: str = ""
 
     @property
     def key(self) -> tuple[Path | None, int]:

@@ -100,11 +100,11 @@ def _beside(entry: HistoryEntry) -> Span:
 
 
 def answer_text(entry: HistoryEntry) -> tuple[str, str]:
-    """Return what came out of a run in a few words, and their role: state, figure, verdict."""
-    shown = state(entry.run.status)
-    figure = figures_text(entry) or shown.text[2:]
+    """Return what came out of a run in a few words, and their role: figure, verdict, failure."""
+    shown, figure, why = state(entry.run.status), figures_text(entry), entry.failure
     beside = _beside(entry).text if entry.compared else ""
-    parts = [f"{shown.text[0]} {figure}", beside, delay_text(entry.key)]
+    parts = [f"{shown.text[0]} {figure or why or shown.text[2:]}", beside, delay_text(entry.key)]
+    parts += [why] * bool(figure)
     return "  ".join(filter(None, parts)), "" if shown.role == "good" else shown.role
 
 

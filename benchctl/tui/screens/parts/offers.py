@@ -132,9 +132,8 @@ class OffersPage(ReportPage):
             return [head, FreeText(f"to {offer.name or 'a host'}: {HOST_TEXT}")]
         if offer.path is None:
             begun = offer.created_time
-            ago = format_ago(self.around.clock() - begun) if begun else ""
-            told = "  ".join(filter(None, (offer.text, ago, offer.failure)))
-            return [head, Span(offer.name), FreeText(told, offer.role)]
+            ago = f"  {format_ago(self.around.clock() - begun)}" if begun else ""
+            return [head, Span(offer.name), FreeText(f"{offer.text}{ago}", offer.role)]
         if offer.path not in self._titles:
             self._titles[offer.path] = title_of(offer.path)
         title = self._titles[offer.path]
@@ -231,5 +230,5 @@ def _as_offer(entry: HistoryEntry) -> Offer:
     run, (text, role) = entry.run, answer_text(entry)
     return Offer(
         OfferKind.PAST, run.profile, text, role,
-        run=run.name, run_id=run.id, created_time=run.created_time, failure=entry.failure,
+        run=run.name, run_id=run.id, created_time=run.created_time,
     )  # fmt: skip
