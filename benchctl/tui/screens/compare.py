@@ -43,6 +43,8 @@ from benchctl.tui.widgets.table import Table
 LEAST_SPREAD = 5
 # The matrix of a mesh has at most this share of the screen.
 MOST_MATRIX = 0.45
+# Lines that the differences need to be drawn, and those of them for the axis and notes.
+LEAST_FOREST, BESIDE_FOREST = 7, 5
 # Lines of the table above its rows.
 _HEAD = 1
 NOTHING_COMMON = "the runs have no metric in common"
@@ -187,13 +189,14 @@ class CompareScreen(ReportPage):
         self.call_after_refresh(self._show_forest)
 
     def _show_forest(self) -> None:
-        """Draw the differences of all rows with their intervals, if the table leaves room."""
+        """Draw the first differences with their intervals, as many as the table leaves room for."""
         common = [comparison for comparison in self._shown if comparison.relative is not None]
         drawn = self._forest.outer_size.height if self._forest.display else 0
         free = self._table.size.height + drawn - _HEAD - len(self._shown)
         self._forest.display = False
-        if common and len(common) < free:
-            figure = forest(self._runs[0], self._runs[self._place], common)
+        if common and free > LEAST_FOREST:
+            most = max(1, free - BESIDE_FOREST)
+            figure = forest(self._runs[0], self._runs[self._place], common, most)
             lines = [*forest_rows(figure, figure.panels[0], self._table.size.width)]
             lines += [[Span(note, "dim")] for note in figure.notes]
             self._forest.show(lines, from_the_top=True)

@@ -132,7 +132,7 @@ def about_run(entry: HistoryEntry) -> Line:
 def _key_figure(entry: HistoryEntry) -> Line:
     key = entry.key
     if not key.rows:
-        return [Span("no figure was measured", "dim")]
+        return [Span(f"no figure was measured{entry.failure and ': '}{entry.failure}", "dim")]
     if len(entry.compared) == 1 and len(key.rows) == 1:
         return described(entry.compared[0])
     points = f" at {len(key.rows)} points" if len(key.rows) > 1 else ""
