@@ -17,7 +17,14 @@ from benchctl.report.lines.spans import to_text
 from benchctl.report.report import read_report, report_of
 from benchctl.store.read import Reader
 from benchctl.tui.draw.plot.heat import INVALID, Arrangement, SummaryTable
-from benchctl.tui.draw.views.verdicts import NOT_VALID, WORDS, ChangeRows, described, verdict_of
+from benchctl.tui.draw.views.verdicts import (
+    NOT_VALID,
+    WORDS,
+    ChangeRows,
+    counted_verdicts,
+    described,
+    verdict_of,
+)
 
 
 @pytest.fixture
@@ -97,4 +104,6 @@ def test_each_pair_of_a_mesh_has_the_sign_of_its_verdict_and_its_change(tmp_path
         ["c", "=2", "= 0 %", "= 0 %", ""],
     ]
     assert [rows.row(0)[3].role, rows.row(1)[4].role] == ["bad", "good"]
+    mixed = [replace(compared[0], verdict=one) for one in (Verdict.BETTER, Verdict.WORSE)]
+    assert counted_verdicts(mixed) == ("▲1  ▼1", "warn")
     assert to_text([rows.title(("a", "b"))]) == "change of throughput of main: from ↓ to →"

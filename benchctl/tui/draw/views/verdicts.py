@@ -57,7 +57,8 @@ def verdict_of(comparison: Comparison) -> Span:
 def counted_verdicts(compared: Collection[Comparison]) -> Span:
     """Count verdicts by their signs, and those that are not valid."""
     counted = Counter(one.verdict for one in compared if one.valid)
-    role = next((SEEN[verdict] for verdict in SEEN if counted[verdict]), "dim")
+    seen = [role for verdict, role in SEEN.items() if counted[verdict]]
+    role = "dim" if not seen else seen[0] if len(seen) == 1 else "warn"
     parts = [f"{GLYPHS[verdict]}{counted[verdict]}" for verdict in Verdict if counted[verdict]]
     if invalid := len(compared) - counted.total():
         parts.append(f"{NOT_VALID[0]}{invalid}")
