@@ -21,6 +21,7 @@ from benchctl.hosts.log import command_log
 from benchctl.store.read import Reader
 from benchctl.tui.garbage import REST_S, Garbage
 from benchctl.tui.registry import SCREENS
+from benchctl.tui.screens.base.modals import Help
 from benchctl.tui.screens.base.page import AppContext, Page
 from benchctl.tui.tasks import by_task
 from benchctl.tui.themes import DARK, OURS, PLAIN, variables
@@ -262,8 +263,6 @@ class BenchApp(App[None]):
 
     def action_keys(self) -> None:
         """Show every key of this screen and the meaning of what it shows."""
-        from benchctl.tui.screens.base.modals import Help
-
         self.push_screen(Help(by_task(self._keys()), self.page.meanings()))
 
     def _keys(self) -> Iterable[tuple[str, str, str]]:

@@ -109,26 +109,24 @@ class TablesScreen(Screen[None]):
     def save(self) -> None:
         """Pick what is saved in this directory: a picture of the screen, or the table."""
         stem = self.file_stem()
-        ways: dict[str, tuple[str, str, Callable[[], str]]] = {
-            ".svg": (stem, "picture of the screen", lambda: svg_of(self.app)),
-            ".txt": (stem, "picture of the screen, as text", lambda: text_of(self.app)),
-        }
+        ways: list[tuple[str, str, str, Callable[[], str]]] = [
+            (stem, ".svg", "picture of the screen", lambda: svg_of(self.app)),
+            (stem, ".txt", "picture of the screen, as text", lambda: text_of(self.app)),
+        ]
         table = self.table
         if table is not None and table.count:
             shown = table.pivot()
             named = "-".join([stem, *re.findall(r"\w+", table.title.casefold())])
             what = f"table as it is shown, {len(shown.rows)} rows"
-            for end, write in FORMS.items():
-                ways[end] = (named, what, partial(write, shown))
-        ends = list(ways)
+            ways += [(named, end, what, partial(write, shown)) for end, write in FORMS.items()]
 
         def take(place: int | None) -> None:
             if place is not None:
                 # The picture is of the screen, not of this window.
-                named, _, write = ways[ends[place]]
-                self.call_after_refresh(self._save, named, ends[place], write)
+                named, end, _, write = ways[place]
+                self.call_after_refresh(self._save, named, end, write)
 
-        rows = [(free_name(Path.cwd(), ways[end][0], end).name, ways[end][1]) for end in ends]
+        rows = [(free_name(Path.cwd(), named, end).name, what) for named, end, what, _ in ways]
         self.app.push_screen(PickFrom("Save", rows), take)
 
     def _save(self, stem: str, end: str, write: Callable[[], str]) -> None:
