@@ -99,11 +99,11 @@ def test_each_pair_of_a_mesh_has_the_sign_of_its_verdict_and_its_change(tmp_path
     (compared,) = compare_reports(a, b)
     rows = ChangeRows(changes_of(b, compared[0], compared))
     assert [[cell.text for cell in rows.row(index)] for index in range(3)] == [
-        ["a", "▼1  =1", "", "▼ -50 %", "= 0 %"],
-        ["b", "▲1  =1", "= 0 %", "", "▲ +10 %"],
-        ["c", "=2", "= 0 %", "= 0 %", ""],
+        ["a", "▼1  =1", "", "▼ -50", "= +0.0"],
+        ["b", "▲1  =1", "= +0.0", "", "▲ +10"],
+        ["c", "=2", "= +0.0", "= +0.0", ""],
     ]
     assert [rows.row(0)[3].role, rows.row(1)[4].role] == ["bad", "good"]
     mixed = [replace(compared[0], verdict=one) for one in (Verdict.BETTER, Verdict.WORSE)]
     assert counted_verdicts(mixed) == ("▲1  ▼1", "warn")
-    assert to_text([rows.title(("a", "b"))]) == "change of throughput of main: from ↓ to →"
+    assert to_text([rows.title(("a", "b"))]) == "change of throughput of main, %: from ↓ to →"

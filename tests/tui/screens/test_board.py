@@ -189,8 +189,8 @@ def test_two_runs_of_a_mesh_are_compared_as_a_matrix_whose_pairs_are_the_rows_be
 
     async def script(pilot):
         text = shown(pilot)
-        assert "change of throughput of main: from ↓ to →" in text
-        assert re.search(r" a +▼1 +=2 +=? 0 % +▼ -50 % +=? 0 %", text)
+        assert "change of throughput of main, %: from ↓ to →" in text
+        assert re.search(r" a +▼1 +=2 += \+0\.0 +▼ -50 += \+0\.0", text)
         assert "throughput of main at pair=a:b" in text
         assert "throughput of main at pair=a:c" in await press(pilot, "down")
         # The keys go to the matrix: a row down, over the pair of a host with itself.

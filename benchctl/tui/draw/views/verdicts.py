@@ -39,6 +39,9 @@ WORDS = {verdict: f"{GLYPHS[verdict]} {SHORT.get(verdict, verdict)}" for verdict
 NOT_VALID = f"! {NO_VERDICT}"
 NOT_KEPT_UP = f"{NO_VERDICT}: an emulator did not keep up"
 
+# A change of fewer per cent has a decimal.
+EXACT = 10.0
+
 
 def role_of(verdict: Verdict) -> str:
     """Return the role of a verdict."""
@@ -93,15 +96,19 @@ class ChangeRows:
     def title(self, _: Names) -> Line:
         """Return what the cells are."""
         one = next(iter(self._changes.pairs.values()))
+        unit = "pp" if one.metric.endswith("_ratio") else "%"
         name = f"change of {title_of(one.metric)} of {one.flow}{at_point(self._changes.at)}"
-        return [Span(f"{name}: from ↓ to →", "strong")]
+        return [Span(f"{name}, {unit}: from ↓ to →", "strong")]
 
 
 def _change(comparison: Comparison) -> Span:
-    verdict = verdict_of(comparison)
-    is_share = comparison.relative is not None and not comparison.metric.endswith("_ratio")
-    told = signed(comparison.metric, comparison.difference)
-    told = (relative(comparison) or "0 %") if is_share else told
+    is_ratio, verdict = comparison.metric.endswith("_ratio"), verdict_of(comparison)
+    share = comparison.difference if is_ratio else comparison.relative
+    if share is None:  # of zero
+        told = signed(comparison.metric, comparison.difference)
+    else:
+        percent = round(share * 100, 1) + 0.0  # which makes no "-0.0" of a little less
+        told = f"{percent:+.{int(abs(percent) < EXACT)}f}"
     return Span(f"{verdict.text[0]} {told}", verdict.role)
 
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
+from itertools import chain, count
 from pathlib import Path
 from typing import ClassVar
 
@@ -141,9 +142,6 @@ class TablesScreen(Screen[None]):
 
 def free_name(directory: Path, stem: str, suffix: str) -> Path:
     """Return an unused file name in a directory."""
-    path = directory / f"{stem}{suffix}"
-    number = 2
-    while path.exists():
-        path = directory / f"{stem}-{number}{suffix}"
-        number += 1
-    return path
+    names = chain([stem], (f"{stem}-{number}" for number in count(2)))
+    paths = (directory / f"{name}{suffix}" for name in names)
+    return next(path for path in paths if not path.exists())
