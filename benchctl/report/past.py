@@ -36,12 +36,14 @@ class KeyFigure(Struct, frozen=True):
     """The key figure of a run: its metric, what it is of, and a row for each point.
 
     ``delay`` is what is asked next: responsiveness or round trips, with the least and the greatest.
+    ``failure`` is why the first trial that failed did so.
     """
 
     metric: str = ""
     of: str = ""
     rows: Sequence[SummaryRow] = ()
     delay: tuple[str, float, float] | None = None
+    failure: str = ""
 
     @property
     def title(self) -> str:
@@ -60,6 +62,11 @@ class HistoryEntry(Struct, frozen=True):
     def valid(self) -> bool:
         """Whether the labs of its figure kept their promises."""
         return all(row.valid for row in self.key.rows)
+
+    @property
+    def failure(self) -> str:
+        """Why the run failed, or the first of its trials that did; empty if none has."""
+        return self.run.error or self.key.failure
 
     @property
     def host(self) -> str:

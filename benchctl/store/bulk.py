@@ -249,6 +249,16 @@ class Bulk:
                     flow.figures[row["way"], row["metric"]] = row["value"]
         return list(found.values())
 
+    def first_failure(self, run_id: int) -> str:
+        """Return why the first trial of a run that failed did so; empty if none has."""
+        query = (
+            f"SELECT error FROM trial WHERE run_id = ? AND status IN {FAILURES} AND error <> ''"
+            " ORDER BY position LIMIT 1"
+        )
+        with store_errors(self._path):
+            found = self._connection.execute(query, (run_id,)).fetchone()
+        return found["error"] if found is not None else ""
+
     def planned_ends(self, run_id: int) -> list[PlannedEnds]:
         """Return the ends of each planned flow of a run, in order of execution."""
         query = "SELECT point, flows FROM trial WHERE run_id = ? ORDER BY position"

@@ -21,6 +21,7 @@ from benchctl.hosts.log import command_log
 from benchctl.store.read import Reader
 from benchctl.tui.garbage import REST_S, Garbage
 from benchctl.tui.registry import SCREENS
+from benchctl.tui.screens.base.modals import Help
 from benchctl.tui.screens.base.page import AppContext, Page
 from benchctl.tui.tasks import by_task
 from benchctl.tui.themes import DARK, OURS, PLAIN, variables
@@ -59,28 +60,20 @@ class BenchApp(App[None]):
             Binding(entry.key, f"show('{name}')", entry.title, show=False, id=f"app.{name}")
             for name, entry in SCREENS.items()
         ),
-        Binding(
-            "y", "copy", "Copy", tooltip="Copy command, cell, row, table", show=False, id="app.copy"
-        ),
-        Binding(
-            "s", "save", "Save", tooltip="Save a picture or the table", show=False, id="app.save"
-        ),
+        Binding("y", "copy", "Copy", tooltip="Copy command, cell, row, table", show=False,
+                id="app.copy"),
+        Binding("s", "save", "Save", tooltip="Save a picture or the table", show=False,
+                id="app.save"),
         Binding("escape", "leave", "Back to the screen before", show=False, id="app.back"),
         Binding("q,ctrl+c", "quit", "Quit; the run continues", show=False, id="app.quit"),
-        Binding(
-            "ctrl+z", "suspend_process", "To the shell; fg returns", show=False, id="app.suspend"
-        ),
-    ]
+        Binding("ctrl+z", "suspend_process", "To the shell; fg returns", show=False,
+                id="app.suspend"),
+    ]  # fmt: skip
 
     def __init__(
-        self,
-        around: AppContext,
-        first: Page,
-        *,
-        keys: Mapping[str, str] | None = None,
-        theme: str | None = None,
-        remember: Callable[[str], None] | None = None,
-    ) -> None:
+        self, around: AppContext, first: Page, *, keys: Mapping[str, str] | None = None,
+        theme: str | None = None, remember: Callable[[str], None] | None = None,
+    ) -> None:  # fmt: skip
         """Show ``first``; a theme that is chosen is given to ``remember``, which raises OSError."""
         # Without this, Textual turns colours into greys, and the terminal's own into black.
         super().__init__(ansi_color=True if "NO_COLOR" in os.environ else None)
@@ -176,14 +169,9 @@ class BenchApp(App[None]):
         return True
 
     def notify(
-        self,
-        message: str,
-        *,
-        title: str = "",
-        severity: SeverityLevel = "information",
-        timeout: float | None = None,
-        markup: bool = False,
-    ) -> None:
+        self, message: str, *, title: str = "", severity: SeverityLevel = "information",
+        timeout: float | None = None, markup: bool = False,
+    ) -> None:  # fmt: skip
         """Show a message for a while, never as markup, since it may quote anything."""
         text = visible_lines(message)
         super().notify(text, title=title, severity=severity, timeout=timeout, markup=False)
@@ -275,8 +263,6 @@ class BenchApp(App[None]):
 
     def action_keys(self) -> None:
         """Show every key of this screen and the meaning of what it shows."""
-        from benchctl.tui.screens.base.modals import Help
-
         self.push_screen(Help(by_task(self._keys()), self.page.meanings()))
 
     def _keys(self) -> Iterable[tuple[str, str, str]]:

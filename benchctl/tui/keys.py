@@ -21,23 +21,9 @@ from benchctl.tui.widgets.table import Table
 
 def all_bindings() -> dict[str, Binding]:
     """Return our bindings by id, in the order of the documents."""
-    owners: list[type[DOMNode]] = [
-        BenchApp,
-        TablesScreen,
-        *(entry.load() for entry in SCREENS.values()),
-    ]
-    owners += [
-        FlowPicker,
-        Table,
-        Scrolled,
-        Dialog,
-        PickFrom,
-        TrialWindow,
-        FactsWindow,
-        PacketsWindow,
-        Help,
-        Ask,
-    ]
+    pages = (entry.load() for entry in SCREENS.values())
+    owners: list[type[DOMNode]] = [BenchApp, TablesScreen, *pages, FlowPicker, Table, Scrolled]
+    owners += [Dialog, PickFrom, TrialWindow, FactsWindow, PacketsWindow, Help, Ask]
     bindings = [binding for owner in owners for binding in owner.BINDINGS]
     return {
         binding.id: binding

@@ -31,8 +31,10 @@ _METRIC = "change_ratio"
 _LEAST = 0.01
 
 
-def forest(a: Run, b: Run, comparisons: Sequence[Comparison]) -> Picture:
-    """Return the figure of comparisons of two runs, in their order; shares of A's mean.
+def forest(
+    a: Run, b: Run, comparisons: Sequence[Comparison], most_rows: int = MOST_ROWS
+) -> Picture:
+    """Return the figure of the first comparisons of two runs, in their order; shares of A's mean.
 
     Raises UsageError if no difference is a share: A's mean is 0, or only one run has the figure.
     """
@@ -46,7 +48,7 @@ def forest(a: Run, b: Run, comparisons: Sequence[Comparison]) -> Picture:
             f"{a.name} and {b.name} have no figure in common to draw",
             f"see benchctl compare {a.name} {b.name}",
         )
-    shown = found[:MOST_ROWS]
+    shown = found[:most_rows]
     differences = [_difference(row, one, change) for row, (one, change) in enumerate(shown)]
     ends = [
         end

@@ -64,6 +64,10 @@ class Mesh:
         source, target = self._pairs[str(row.point[self._axis]), row.flow]
         return (target, source) if row.direction == Direction.RECEIVE else (source, target)
 
+    def is_filled(self, pairs: Iterable[Names]) -> bool:
+        """Return whether so many pairs are a matrix: one that is mostly empty is none."""
+        return 2 * len({*pairs}) >= len(self.hosts) * (len(self.hosts) - 1)
+
 
 def is_mesh(trials: Iterable[TrialReport], axis: str) -> bool:
     """Return whether the values of an axis are pairs of hosts, of which no host is in each."""

@@ -6,6 +6,7 @@ import shlex
 import time
 from collections.abc import Iterator, Mapping, Sequence
 
+from benchctl.analysis.flow.limiting import Limiter
 from benchctl.analysis.results import FlowReport, TrialReport
 from benchctl.report.lines.hosts import clock_line
 from benchctl.report.lines.spans import PLAIN, Line, Span, state
@@ -200,7 +201,9 @@ def _figures(report: FlowReport, run: Run) -> Iterator[Line]:
 def _findings(report: FlowReport) -> Iterator[Line]:
     """Yield what limited a flow, and what happened within it."""
     for direction, limit in limits_of(report).items():
-        yield [Span(f"    {direction:<10} limited by {limit_text(limit)}", "strong")]
+        is_known = limit.by is not Limiter.UNKNOWN
+        told = f"{'limited by' if is_known else 'limit'} {limit_text(limit)}"
+        yield [Span(f"    {direction:<10} {told}", "strong")]
     for event in report.events:
         yield [Span(f"    {event.direction:<10} {event_text(event)}", "strong")]
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from html import escape
-from operator import sub
+from itertools import repeat
+from operator import add, sub, truediv
 from typing import NamedTuple
 
 from benchctl.report.figures.figure import Axis
@@ -195,7 +196,10 @@ def _merged(values: Sequence[float], step: int, fold: Callable[..., float]) -> S
         first = [fold(values[:odd])] if odd else []
         columns = [values[at::step] for at in range(odd, odd + step)]
         if fold is _mean:
-            return [*first, *(total / step for total in map(sum, zip(*columns, strict=True)))]
+            totals: Iterable[float] = columns[0]
+            for column in columns[1:]:
+                totals = map(add, totals, column)
+            return [*first, *map(truediv, totals, repeat(step))]
         return [*first, *map(fold, *columns)]
     whole = [values[max(0, end - step) : end] for end in range(len(values), 0, -step)]
     known = ([*filter(math.isfinite, some)] for some in reversed(whole))

@@ -33,16 +33,11 @@ def remarks(report: Report, *, tables: bool = False) -> list[str]:
     lines = [*search_remarks(report)]
     if report.run.error and not tables:
         lines.append(f"the run failed: {report.run.error}")
-    hints: set[str] = set()
-    for trial, flows in ((trial.trial, trial.flows) for trial in report.trials):
+    reasons = {trial.id: why for trial, why in failures(report)}
+    for trial in (trial.trial for trial in report.trials):
         name = f"trial {trial.position + 1}{at_point(trial.point, ' ({})')}, repeat {trial.repeat}"
-        if trial.status is not Status.OK:
-            error = f": {trial.error}" if trial.error else ""
-            # Of a hundred failures with one remedy, the first shows it.
-            new = dict.fromkeys(flow.flow.hint for flow in flows if flow.flow.hint)
-            hint = "".join(f"; {hint}" for hint in new if hint not in hints)
-            hints.update(new)
-            lines.append(f"{name}: {trial.status}{error}{hint}")
+        if (why := reasons.get(trial.id)) is not None:
+            lines.append(f"{name}: {trial.status}{f': {why}' if why else ''}")
         broken = dict.fromkeys(link["link"] for link in trial.links if not link["kept"])
         if broken:
             text = "not valid for this lab: the emulator did not keep up on"
@@ -68,6 +63,22 @@ def remarks(report: Report, *, tables: bool = False) -> list[str]:
     if done < planned:
         lines.append(f"{planned - done} of {planned} trials were not measured{yet(report.run)}")
     return ["", *map(visible, lines)] if lines else []
+
+
+def failures(report: Report) -> Iterator[tuple[Trial, str]]:
+    """Yield the trials that did not end well, each with why, and what helps."""
+    hints: set[str] = set()
+    for trial, flows in ((trial.trial, trial.flows) for trial in report.trials):
+        if trial.status is not Status.OK:
+            # Of a hundred failures with one remedy, the first shows it.
+            new = dict.fromkeys(flow.flow.hint for flow in flows if flow.flow.hint)
+            yield (
+                trial,
+                "; ".join(
+                    filter(None, [trial.error, *(hint for hint in new if hint not in hints)])
+                ),
+            )
+            hints.update(new)
 
 
 def _sharing(report: Report) -> Iterator[str]:

@@ -21,15 +21,10 @@ class Lines:
     """The lines of one trial within a window. ``split`` names the flows shown by stream."""
 
     def __init__(
-        self,
-        bulk: Bulk,
-        trial_id: int,
-        vocabulary: Vocabulary,
-        window: TimeWindow,
-        split: Collection[str] = (),
-        flows: Sequence[str] = (),
+        self, bulk: Bulk, trial_id: int, vocabulary: Vocabulary, window: TimeWindow,
+        split: Collection[str] = (), flows: Sequence[str] = (),
         changes: Sequence[tuple[float, str]] = (),
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.trial_id = trial_id
         self.vocabulary = vocabulary
         self.window = window
@@ -66,14 +61,9 @@ class Lines:
         return (self._after - self._first) / span if span and not self.caught_up else 1.0
 
     def read(
-        self,
-        *,
-        changed: bool,
-        finished: bool,
-        timer: Callable[[], float],
-        until: float,
+        self, *, changed: bool, finished: bool, timer: Callable[[], float], until: float,
         known: LastSeen | None = None,
-    ) -> bool:
+    ) -> bool:  # fmt: skip
         """Read new data until the timer expires; returns whether there is more.
 
         Without ``changed``, only what was begun is continued. Of a trial that was ``known``,

@@ -12,6 +12,7 @@ from textual.binding import Binding, BindingType
 from textual.widget import Widget
 
 from benchctl.analysis.runs.compare import Comparison
+from benchctl.report.comparison.changes import Changes, changes_of
 from benchctl.report.comparison.comparison import (
     arranged,
     compare_reports,
@@ -31,14 +32,19 @@ from benchctl.store.read import Reader
 from benchctl.tui.draw.plot.rows import forest_rows
 from benchctl.tui.draw.plot.spread import HIGH, LOW, MEAN, POINT, draw_spread
 from benchctl.tui.draw.text.columns import Cells, widths
-from benchctl.tui.draw.views.verdicts import NOT_VALID, SEEN, described, verdict_of
+from benchctl.tui.draw.views.verdicts import NOT_VALID, SEEN, ChangeRows, described, verdict_of
 from benchctl.tui.meanings import AFTER, BEFORE, ONLY
 from benchctl.tui.screens.base.page import AppContext, ReportPage
+from benchctl.tui.widgets.boardtable import BoardTable
 from benchctl.tui.widgets.scrolled import Scrolled
 from benchctl.tui.widgets.table import Table
 
 # So many lines take the repeats of a row and what is said of it, on a screen of a usual width.
 LEAST_SPREAD = 5
+# The matrix of a mesh has at most this share of the screen.
+MOST_MATRIX = 0.45
+# Lines that the differences need to be drawn, and those of them for the axis and notes.
+LEAST_FOREST, BESIDE_FOREST = 7, 5
 # Lines of the table above its rows.
 _HEAD = 1
 NOTHING_COMMON = "the runs have no metric in common"
@@ -56,9 +62,7 @@ class CompareScreen(ReportPage):
         Binding("right_square_bracket", "other(1)", "Next", tooltip=AFTER, id="compare.next"),
         Binding("w", "swap", "Swap", tooltip="Swap A and B", id="compare.swap"),
         Binding("A", "all", "All", tooltip="All metrics or the usual ones", id="compare.all"),
-        Binding(
-            "E", "effect", "Effect", tooltip="Sort by effect, or by metric", id="compare.effect"
-        ),
+        Binding("E", "effect", "Effect", tooltip="Sort by effect or metric", id="compare.effect"),
         Binding("o", "only", "Only", tooltip=ONLY, id="compare.only"),
         Binding("h", "app.show('history')", "History", show=False, id="compare.history"),
         Binding("u", "summary", "Summary", id="compare.summary"),
@@ -70,11 +74,14 @@ class CompareScreen(ReportPage):
         #why { height: auto; max-height: 4; padding: 0 1; }
         &.-short #why { max-height: 2; }
         &.-tiny #why { display: none; }
+        #matrix { display: none; padding: 0 1; }
         #table { height: 1fr; padding: 0 1; }
         #forest { padding: 0 1; border-top: solid $foreground 30%; display: none; }
         #spread { height: 6; padding: 0 1; border-top: solid $foreground 30%; }
         Notes { padding: 0 1; }
-        &.-tiny #spread { display: none; }
+        &.-mesh #matrix { display: block; }
+        &.-mesh.-short #runs { max-height: 3; }
+        &.-tiny #spread, &.-tiny #matrix { display: none; }
     }
     """
 
@@ -94,6 +101,9 @@ class CompareScreen(ReportPage):
         self._shown: Sequence[Comparison] = ()
         self._heads = Scrolled(id="runs")
         self._table = Table(id="table", empty=NOTHING_COMMON)
+        self._matrix = BoardTable(id="matrix")
+        self._between: Changes | None = None
+        """What the matrix shows: the metric of the row under the cursor, for all pairs."""
         self._forest = Scrolled(id="forest")
         self._forest.can_focus = False
         self._why = Scrolled(id="why")
@@ -102,7 +112,8 @@ class CompareScreen(ReportPage):
         self._spread.can_focus = False
 
     def body(self) -> Sequence[Widget]:
-        return [self._heads, self._table, self._forest, self._why, self._spread, self.notes]
+        tables = self._heads, self._matrix, self._table
+        return [*tables, self._forest, self._why, self._spread, self.notes]
 
     def on_mount(self) -> None:
         self._table.focus()
@@ -140,18 +151,12 @@ class CompareScreen(ReportPage):
             return
         a, b = self._reports[0], self._reports[self._place]
         shown = arranged(
-            self._compared[self._place - 1],
-            *self._runs,
-            every=self._everything,
+            self._compared[self._place - 1], *self._runs, every=self._everything,
             by_effect=self._by_effect,
-        )
+        )  # fmt: skip
         why, every = explanation(shown), len(shown)
         if self._only:
-            shown = [
-                comparison
-                for comparison in shown
-                if comparison.valid and comparison.verdict in SEEN
-            ]
+            shown = [one for one in shown if one.valid and one.verdict in SEEN]
         self._shown = shown
         self._heads.show(
             [
@@ -173,25 +178,25 @@ class CompareScreen(ReportPage):
         table = comparison_table(shown)
         columns = widths(table.heads, table.rows, table.numeric)
         seen_of = [verdict_of(comparison) for comparison in shown]
-        columns[-1] = replace(
-            columns[-1], width=max([0, *(len(verdict.text) for verdict in seen_of)])
-        )
+        columns[-1] = replace(columns[-1], width=max([0, *(len(seen.text) for seen in seen_of)]))
 
         def row(index: int) -> Cells:
             return [*map(Span, table.rows[index][:-1]), seen_of[index]]
 
         self._table.show(columns, len(shown), row)
-        self._show_spread()
+        self._between = None
+        self._show_here()
         self.call_after_refresh(self._show_forest)
 
     def _show_forest(self) -> None:
-        """Draw the differences of all rows with their intervals, if the table leaves room."""
+        """Draw the first differences with their intervals, as many as the table leaves room for."""
         common = [comparison for comparison in self._shown if comparison.relative is not None]
         drawn = self._forest.outer_size.height if self._forest.display else 0
         free = self._table.size.height + drawn - _HEAD - len(self._shown)
         self._forest.display = False
-        if common and len(common) < free:
-            figure = forest(self._runs[0], self._runs[self._place], common)
+        if common and free > LEAST_FOREST:
+            most = max(1, free - BESIDE_FOREST)
+            figure = forest(self._runs[0], self._runs[self._place], common, most)
             lines = [*forest_rows(figure, figure.panels[0], self._table.size.width)]
             lines += [[Span(note, "dim")] for note in figure.notes]
             self._forest.show(lines, from_the_top=True)
@@ -201,18 +206,42 @@ class CompareScreen(ReportPage):
     def _show_spread(self) -> None:
         if self._table.here is not None:
             comparison = self._shown[self._table.here]
-            width = self._spread.size.width
-            drawn = draw_spread(
-                comparison.metric, [("A", comparison.a), ("B", comparison.b)], width
-            )
+            runs, width = [("A", comparison.a), ("B", comparison.b)], self._spread.size.width
+            crowded = self.has_class("-mesh") and self.has_class("-short")
+            drawn = [] if crowded else draw_spread(comparison.metric, runs, width)
             self._spread.show([described(comparison), *drawn], from_the_top=True)
-            self._spread.styles.height = 1 + max(LEAST_SPREAD, len(self._spread.wrapped))
+            least = LEAST_SPREAD * bool(drawn)
+            self._spread.styles.height = 1 + max(least, len(self._spread.wrapped))
         else:
             self._spread.show([], from_the_top=True)
 
-    def on_table_moved(self) -> None:
-        """Draw the repeats of the row under the cursor."""
+    def _show_here(self) -> None:
+        """Show the matrix and the repeats of the row under the cursor."""
+        here = self._table.here
+        if here is not None:
+            one, known = self._shown[here], self._between
+            if known is None or one not in known.pairs.values():
+                known = changes_of(self._reports[self._place], one, self._compared[self._place - 1])
+            self._between = known = known if known is not None and known.is_filled else None
+            if known is not None:
+                pair = next((pair for pair, other in known.pairs.items() if other is one), None)
+                self._matrix.moved = self._matrix.has_focus
+                self._matrix.show_board(ChangeRows(known), pair)
+                most = int(MOST_MATRIX * self.size.height)
+                self._matrix.styles.height = min(len(known.mesh.hosts) + 2, most)
+        self.set_class(self._between is not None, "-mesh")
         self._show_spread()
+
+    def on_table_moved(self, event: Table.Moved) -> None:
+        """Go to the pair of a row, or to the row of a pair."""
+        if event.table is self._table:
+            self._show_here()
+        elif self._between is not None:
+            self._matrix.repaint()
+            one = self._between.pairs.get(self._matrix.pair)
+            rows = [row for row, other in enumerate(self._shown) if other is one]
+            if rows:
+                self._table.go_to(rows[0])
 
     def fit(self) -> None:
         self._show()

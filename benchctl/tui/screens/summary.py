@@ -21,8 +21,8 @@ from benchctl.report.report import Report, read_report
 from benchctl.report.text.clocks import clock_lines
 from benchctl.report.text.delays import delay_table
 from benchctl.report.text.limiting import limit_table
+from benchctl.report.text.remarks import failures
 from benchctl.report.text.searches import unanswered
-from benchctl.run.status import Status
 from benchctl.store.bulk import Bulk
 from benchctl.store.read import Reader
 from benchctl.tui.draw.plot.heat import INVALID, STEPS, Arrangement, SummaryTable
@@ -135,7 +135,7 @@ class SummaryScreen(ReportPage):
         first = self._summary is None
         self._summary, self._sentences = summary, answer
         self._turn = self._turn or self._summary.first_turn()
-        failed = [trial.trial for trial in report.trials if trial.trial.status is not Status.OK]
+        failed = [*failures(report)]
         goals = goals_of(report)
         notes: list[Line] = [[Span(f"✗ {report.run.error}", "bad")]] if report.run.error else []
         notes += [goal_tally(goals)] if goals else []
@@ -150,11 +150,11 @@ class SummaryScreen(ReportPage):
         ]
         notes += [[Span(f"! {text}", "warn")] for text in unanswered(report, ends=True)]
         notes += [[Span(f"! {text}", "warn")] for text in clock_lines(report)]
-        for trial in failed:
-            text = f"  trial {trial.position + 1}{at_point(trial.point, ' ({})')} {trial.error}"
+        for trial, why in failed:
+            text = f"  trial {trial.position + 1}{at_point(trial.point, ' ({})')} {why}"
             notes.append([state(trial.status), Span(text)])
         self.notes.show(notes)
-        counted = Counter(state(trial.status).text[2:] for trial in failed)
+        counted = Counter(state(trial.status).text[2:] for trial, _ in failed)
         self._goals.show(goal_columns(goals), len(goals), lambda index: goal_row(goals[index]))
         for table, told in (
             (self._results, pivot(report)),

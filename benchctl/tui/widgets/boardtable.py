@@ -1,4 +1,4 @@
-"""The board of trials side by side: a table with a cursor on a pair, drawn as closely as needed."""
+"""The board of a mesh, measured or compared: a table whose cursor is on a pair, drawn closely."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from textual import events
 from benchctl.report.lines.spans import Line, Span, fit, shorten
 from benchctl.tui.draw.text.columns import CHOSEN
 from benchctl.tui.draw.views.board import BEFORE, BoardRows
+from benchctl.tui.draw.views.verdicts import ChangeRows
 from benchctl.tui.model.board import BoardPair
 from benchctl.tui.widgets.table import Table
 from benchctl.visible import width_of
@@ -24,7 +25,7 @@ class BoardTable(Table):
     """The target under the cursor."""
     moved = False
     """Whether a person has moved the cursor; else it goes to the pair whose trial is shown."""
-    _board: BoardRows | None = None
+    _board: BoardRows | ChangeRows | None = None
     _steps = (0, 1)
     """Where the cells begin, and how wide each is."""
 
@@ -35,7 +36,7 @@ class BoardTable(Table):
         hosts = self._board.hosts
         return hosts[self.index], hosts[self.column]
 
-    def show_board(self, board: BoardRows, pair: BoardPair | None) -> None:
+    def show_board(self, board: BoardRows | ChangeRows, pair: BoardPair | None) -> None:
         """Show a board; with the cursor on a pair, unless a person has moved it."""
         self._board = board
         if pair is not None and not self.moved:

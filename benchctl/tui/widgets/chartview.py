@@ -30,7 +30,7 @@ from benchctl.tui.draw.plot.plot import MARGIN
 from benchctl.tui.draw.views.tiles import TALL, Tile, lay_out_tiles
 from benchctl.tui.model.zoom import View
 from benchctl.tui.timers import once
-from benchctl.tui.widgets.painted import Painted
+from benchctl.tui.widgets.painted import Painted, Scrolling
 
 # If only samples came, drawing takes at most this share of the time.
 MOST_TIME = 0.05
@@ -40,7 +40,7 @@ SLOWEST_S = 1.0
 FRAME_S = 0.04
 
 
-class ChartView(Painted):
+class ChartView(Scrolling, can_focus=False):
     """Plots one above the other, with a crosshair where the mouse is, or a key has put it."""
 
     class Pinned(Message):
@@ -197,24 +197,15 @@ class ChartView(Painted):
         """Zoom in time, over the scale in values; sideways, or with shift, go through time."""
         place = event.get_content_offset(self)
         if event.shift:
-            action = f"seek({-steps})"
+            self.action_scroll(steps)
         elif place is not None and place.x < LEFT:
-            action = f"values('zoom', {steps})"
+            self.post_message(self.Turned(f"values('zoom', {-steps})"))
         else:
-            action = f"zoom({steps})"
-        self.post_message(self.Turned(action))
+            self.post_message(self.Turned(f"zoom({-steps})"))
 
-    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
-        self._turn(event, 1)
-
-    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
-        self._turn(event, -1)
-
-    def on_mouse_scroll_left(self) -> None:
-        self.post_message(self.Turned("seek(-1)"))
-
-    def on_mouse_scroll_right(self) -> None:
-        self.post_message(self.Turned("seek(1)"))
+    def action_scroll(self, columns: int) -> None:
+        """Go through time."""
+        self.post_message(self.Turned(f"seek({columns})"))
 
 
 class Tiles(Painted):

@@ -8,7 +8,7 @@ from report.mesh_run import mesh_run
 from report.pictured_run import pictured_run
 
 from benchctl.errors import UsageError
-from benchctl.report.comparison.changes import change_matrix
+from benchctl.report.comparison.changes import change_matrix, changes_of
 from benchctl.report.comparison.comparison import arranged, compare_reports
 from benchctl.report.figures.paper.printed import printer
 from benchctl.report.page.content import page_of
@@ -66,6 +66,28 @@ def test_only_figures_of_flows_have_a_pair(reports):
     figure = change_matrix(a, b, several)
     assert figure.panels[0].cells == panel.cells
     assert "of flow main, without probe" in figure.notes
+
+
+def test_other_axes_have_the_values_of_the_first_comparison(reports):
+    a, b, comparisons = compared(reports)
+    loaded = replace(b, run=replace(b.run, settings=replace(
+        b.run.settings, values={**b.run.values, "load": ("idle", "full")})))  # fmt: skip
+    both = [
+        replace(one, point={**one.point, "load": load}, b=[*one.b, number])
+        for number, load in enumerate(("full", "idle"))
+        for one in comparisons
+    ]
+    changes = changes_of(loaded, both[-1], both)
+    assert (changes.at, changes.is_filled) == ({"load": "idle"}, True)
+    assert [one.b[-1] for one in changes.pairs.values()] == [1] * 6
+    assert "at load=full, without other points" in change_matrix(a, loaded, both).notes
+
+
+def test_a_figure_of_one_run_has_no_change(reports):
+    _, b, (first, *others) = compared(reports)
+    changes = changes_of(b, first, [replace(first, a=[]), *others])
+    assert len(changes.pairs) == len(others)
+    assert changes_of(b, replace(first, flow=""), others) is None
 
 
 def test_a_report_of_runs_whose_changes_are_no_shares_has_no_matrix(tmp_path):

@@ -141,6 +141,12 @@ def test_what_went_wrong_stands_first(tmp_path, feed_of):
     assert lines[1:] == ["✗ store: disk full", "! warning 3x: late"]
 
 
+def test_why_a_trial_failed_is_told_with_what_helps(tmp_path, feed_of):
+    whole_run(tmp_path / "runs.sqlite")
+    first, *_ = to_text(status.remarks(feed_of().view, BEGIN + 400, 5)).splitlines()
+    assert first == "✗ trial 6 failed: main: the server is busy; try again later"
+
+
 def test_warnings_that_differ_in_their_numbers_are_one_line_and_remarks_are_not(tmp_path, feed_of):
     made = MadeRun(tmp_path / "runs.sqlite")
     made.begin()

@@ -1,20 +1,30 @@
 """Figures of a lab that did not keep its promises are marked wherever they are compared."""
 
 import re
+from contextlib import closing
 
 import pytest
 from msgspec.structs import replace
+from report.mesh_run import mesh_run
 from report.sample_report import REPORT
 from tui.made_runs import whole_run
 
 from benchctl.analysis.runs.compare import Comparison, Verdict, compare
 from benchctl.metrics import Vocabulary
-from benchctl.report.comparison.comparison import verdicts
+from benchctl.report.comparison.changes import changes_of
+from benchctl.report.comparison.comparison import compare_reports, verdicts
 from benchctl.report.lines.spans import to_text
 from benchctl.report.report import read_report, report_of
 from benchctl.store.read import Reader
 from benchctl.tui.draw.plot.heat import INVALID, Arrangement, SummaryTable
-from benchctl.tui.draw.views.verdicts import NOT_VALID, WORDS, described, verdict_of
+from benchctl.tui.draw.views.verdicts import (
+    NOT_VALID,
+    WORDS,
+    ChangeRows,
+    counted_verdicts,
+    described,
+    verdict_of,
+)
 
 
 @pytest.fixture
@@ -78,3 +88,22 @@ def test_an_interval_without_zero_says_among_how_many_figures_no_difference_was_
         "95 % interval +0.500 … +1.50 Mbit/s; no difference seen among 16 figures"
     )
     assert to_text([described(replace(one, low=-1e6))]).endswith("; no difference seen")
+
+
+def test_each_pair_of_a_mesh_has_the_sign_of_its_verdict_and_its_change(tmp_path):
+    store, times = tmp_path / "s", {1: 0.5, 4: 1.1}
+    mesh_run(store, repeats=3)
+    mesh_run(store, repeats=3, times=lambda number: times.get(number, 1.0))
+    with closing(Reader(store)) as reader:
+        a, b = (read_report(reader, reader.run(one)) for one in (1, 2))
+    (compared,) = compare_reports(a, b)
+    rows = ChangeRows(changes_of(b, compared[0], compared))
+    assert [[cell.text for cell in rows.row(index)] for index in range(3)] == [
+        ["a", "▼1  =1", "", "▼ -50", "= +0.0"],
+        ["b", "▲1  =1", "= +0.0", "", "▲ +10"],
+        ["c", "=2", "= +0.0", "= +0.0", ""],
+    ]
+    assert [rows.row(0)[3].role, rows.row(1)[4].role] == ["bad", "good"]
+    mixed = [replace(compared[0], verdict=one) for one in (Verdict.BETTER, Verdict.WORSE)]
+    assert counted_verdicts(mixed) == ("▲1  ▼1", "warn")
+    assert to_text([rows.title(("a", "b"))]) == "change of throughput of main, %: from ↓ to →"

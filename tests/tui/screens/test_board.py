@@ -1,14 +1,17 @@
 """The board of trials that run side by side: hosts, what each does, and the pairs that fill."""
 
+import re
 from contextlib import closing
 
 import pytest
+from report.mesh_run import mesh_run
 from tui.driving import (
     Clock,
     double_click,
     drive,
     notices,
     open_live,
+    open_page,
     open_replay,
     press,
     settle,
@@ -178,3 +181,31 @@ def test_a_pair_has_the_mean_of_its_repeats_and_the_state_of_the_latest(store, m
     assert board.trial_at(("h1", "h2"), BEGIN + 45, after=-1) == third
     assert board.trial_at(("h1", "h2"), BEGIN + 45, after=third) == second
     assert board.trial_at(("h1", "h2"), BEGIN + 45, after=first) == third
+
+
+def test_two_runs_of_a_mesh_are_compared_as_a_matrix_whose_pairs_are_the_rows_below(store):
+    mesh_run(store, repeats=3, hosts="abcd")
+    mesh_run(store, repeats=3, hosts="abcd", times=lambda number: {2: 0.5}.get(number, 1.0))
+
+    async def script(pilot):
+        text = shown(pilot)
+        assert "change of throughput of main, %: from ↓ to →" in text
+        assert re.search(r" a +▼1 +=2 += \+0\.0 +▼ -50 += \+0\.0", text)
+        assert "throughput of main at pair=a:b" in text
+        assert "throughput of main at pair=a:c" in await press(pilot, "down")
+        # The keys go to the matrix: a row down, over the pair of a host with itself.
+        assert "throughput of main at pair=b:c" in await press(pilot, "shift+tab", "down")
+        assert "throughput of main at pair=b:c" in await press(pilot, "left")
+        assert "throughput of main at pair=b:a" in await press(pilot, "left")
+
+    drive(store, open_page(store, "compare", 1, 2), script)
+
+
+def test_runs_of_few_pairs_are_compared_without_a_matrix(store):
+    mesh_run(store, hosts="abcdef", away="bcde")
+    mesh_run(store, hosts="abcdef", away="bcde")
+
+    async def script(pilot):
+        assert "from ↓ to →" not in shown(pilot)
+
+    drive(store, open_page(store, "compare", 1, 2), script)

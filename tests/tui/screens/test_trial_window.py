@@ -71,6 +71,7 @@ def test_a_trial_in_full_has_its_attempts_with_all_that_explains_them(retried, s
         assert line in told
     assert any(line.endswith(" for 2.00 s") for line in told)
     assert any(line.startswith("    send       throughput_bps = 9") for line in lines[second:])
+    assert any(line.startswith("    send       limit not known: 9") for line in lines[second:])
     assert lines[-1].endswith(" warning: the clock leapt")
 
 

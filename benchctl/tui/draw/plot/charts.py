@@ -101,14 +101,9 @@ class Chart(NamedTuple):
 
 
 def compose(
-    traces: TrialLines | None,
-    choice: Choice,
-    view: View,
-    width: int,
-    height: int,
-    expected: Expected = MappingProxyType({}),
-    samples_of: SamplesOf = no_samples,
-) -> list[Line]:
+    traces: TrialLines | None, choice: Choice, view: View, width: int, height: int,
+    expected: Expected = MappingProxyType({}), samples_of: SamplesOf = no_samples,
+) -> list[Line]:  # fmt: skip
     """Return as many plots over time as fit into the height, with captions."""
     charts = [] if traces is None else charts_of(
         traces, choice, view, width, height, expected, samples_of

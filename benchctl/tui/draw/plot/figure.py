@@ -243,13 +243,9 @@ def _across(kind: PictureKind, x: Axis, columns: int) -> _Across:
 
 
 def _strip(
-    kind: PictureKind,
-    points: Sequence[tuple[float, float]],
-    glyphs: Glyphs,
-    y: PlotAxis,
-    *,
+    kind: PictureKind, points: Sequence[tuple[float, float]], glyphs: Glyphs, y: PlotAxis, *,
     dashed: bool,
-) -> Strip:
+) -> Strip:  # fmt: skip
     """Return the dots of a line through points: straight between two, or in steps for a CDF.
 
     A column has the whole range of its values, as at a step.

@@ -122,10 +122,7 @@ class SummaryTable:
         """Every metric that was measured."""
 
     def _with_ends(self, report: Report) -> tuple[Sequence[SummaryRow], list[str]]:
-        """Return the rows and the axes; those of a mesh have hosts for its axis of pairs.
-
-        A matrix that is mostly empty is none.
-        """
+        """Return the rows and the axes; those of a mesh have hosts for its axis of pairs."""
         axes = list(report.run.varying)
         pairs = next((axis for axis in axes if is_mesh(report.trials, axis)), None)
         rows = [row for row in report.summary if row.flow]
@@ -133,7 +130,7 @@ class SummaryTable:
             return report.summary, axes
         mesh, place = Mesh(report, pairs), axes.index(pairs)
         ends = [mesh.pair_of(row) for row in rows]
-        if 2 * len({*ends}) < len(mesh.hosts) * (len(mesh.hosts) - 1):
+        if not mesh.is_filled(ends):
             return report.summary, axes
         self._axis_values |= dict.fromkeys(FROM_TO, mesh.hosts)
         axes[place : place + 1] = FROM_TO

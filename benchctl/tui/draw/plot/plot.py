@@ -193,16 +193,9 @@ def _axis_of_plot(plot: Plot, drawn: Sequence[Strip], rows: int) -> PlotAxis:
 
 
 def draw(
-    plot: Plot,
-    view: View,
-    width: int,
-    height: int,
-    *,
-    below: int = 2,
-    glyphs: Glyphs = BRAILLE,
-    room: int = 1,
-    beside: Sequence[Span] = (),
-) -> list[Line]:
+    plot: Plot, view: View, width: int, height: int, *, below: int = 2, glyphs: Glyphs = BRAILLE,
+    room: int = 1, beside: Sequence[Span] = (),
+) -> list[Line]:  # fmt: skip
     """Draw a plot into ``height`` lines of ``width`` characters.
 
     The last lines, so many ``below``, are the time axis: its line, and the times. ``room`` is

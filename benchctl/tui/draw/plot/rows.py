@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from benchctl.report.figures.figure import Box, LineRole, Panel, Picture, PictureLine
 from benchctl.report.lines.spans import HEATS, Span, crop, shorten
@@ -134,9 +134,8 @@ def _scale(axis: PlotAxis, left: int, width: int) -> Text:
                  Span(f"  {axis.unit}", "label")], width)  # fmt: skip
 
 
-def _box(box: Box, places: object, count: int) -> str:
+def _box(box: Box, places: Callable[[Sequence[float]], Iterable[float]], count: int) -> str:
     """Return a box in cells: whiskers, quartiles, the median, the ends of all."""
-    assert callable(places)
     values = [box.least, box.p5, box.q1, box.median, box.q3, box.p95, box.greatest]
     least, p5, q1, middle, q3, p95, greatest = (
         round(place * (count - 1)) for place in places(values)

@@ -93,14 +93,9 @@ def _ends(there: SampledLines) -> Bounds:
 
 
 def _caption(
-    traces: TrialLines,
-    choice: Choice,
-    metric: str,
-    keys: Sequence[LineKey],
-    there: SampledLines,
-    *,
-    legend: bool,
-) -> Iterator[Span]:
+    traces: TrialLines, choice: Choice, metric: str, keys: Sequence[LineKey], there: SampledLines,
+    *, legend: bool,
+) -> Iterator[Span]:  # fmt: skip
     number = format_count(sum(len(samples) for _, samples in there), "sample")
     shape = choice.shape.upper() if choice.shape == "cdf" else choice.shape
     parts = [f"{title_of(metric)}, {shape} of {number}"]

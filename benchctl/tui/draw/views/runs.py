@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from benchctl.analysis.runs.compare import Verdict
 from benchctl.report.comparison.comparison import beside_baseline, relative, signed, verdicts
 from benchctl.report.lines.spans import PLAIN, Line, Span, state
 from benchctl.report.past import HistoryEntry, delay_text, figure_text, figures_text
 from benchctl.run.record import BASELINE
 from benchctl.tui.draw.plot.heat import INVALID
 from benchctl.tui.draw.text.columns import Cells, Column
-from benchctl.tui.draw.views.verdicts import GLYPHS, NOT_KEPT_UP, SEEN, described, verdict_of
-from benchctl.units import (
-    format_ago,
-    format_time,
-)
+from benchctl.tui.draw.views.verdicts import NOT_KEPT_UP, counted_verdicts, described, verdict_of
+from benchctl.units import format_ago, format_time
 from benchctl.visible import width_of
 
 NOTHING = "-"
@@ -101,20 +96,15 @@ def _beside(entry: HistoryEntry) -> Span:
         share = f"{change} " if change else ""
         verdict = verdict_of(only)
         return Span(f"{share}{verdict.text}", verdict.role)
-    counted = Counter(verdict.verdict for verdict in entry.compared if verdict.valid)
-    role = next((SEEN[verdict] for verdict in SEEN if counted[verdict]), "dim")
-    parts = [f"{GLYPHS[v]}{counted[v]}" for v in Verdict if counted[v]]
-    if invalid := len(entry.compared) - counted.total():
-        parts.append(f"{INVALID}{invalid}")
-    return Span("  ".join(parts), role)
+    return counted_verdicts(entry.compared)
 
 
 def answer_text(entry: HistoryEntry) -> tuple[str, str]:
-    """Return what came out of a run in a few words, and their role: state, figure, verdict."""
-    shown = state(entry.run.status)
-    figure = figures_text(entry) or entry.run.error or shown.text[2:]
+    """Return what came out of a run in a few words, and their role: figure, verdict, failure."""
+    shown, figure, why = state(entry.run.status), figures_text(entry), entry.failure
     beside = _beside(entry).text if entry.compared else ""
-    parts = [f"{shown.text[0]} {figure}", beside, delay_text(entry.key)]
+    parts = [f"{shown.text[0]} {figure or why or shown.text[2:]}", beside, delay_text(entry.key)]
+    parts += [why] * bool(figure)
     return "  ".join(filter(None, parts)), "" if shown.role == "good" else shown.role
 
 
@@ -142,7 +132,7 @@ def about_run(entry: HistoryEntry) -> Line:
 def _key_figure(entry: HistoryEntry) -> Line:
     key = entry.key
     if not key.rows:
-        return [Span("no figure was measured", "dim")]
+        return [Span(f"no figure was measured{entry.failure and ': '}{entry.failure}", "dim")]
     if len(entry.compared) == 1 and len(key.rows) == 1:
         return described(entry.compared[0])
     points = f" at {len(key.rows)} points" if len(key.rows) > 1 else ""

@@ -110,14 +110,9 @@ class _Chosen(NamedTuple):
 
 
 def _chosen(
-    view: RunView,
-    trial: TrialView | None,
-    traces: TrialLines | None,
-    metrics: Sequence[str],
-    *,
-    add_up: bool = False,
-    back: bool = False,
-) -> _Chosen:
+    view: RunView, trial: TrialView | None, traces: TrialLines | None, metrics: Sequence[str], *,
+    add_up: bool = False, back: bool = False,
+) -> _Chosen:  # fmt: skip
     """Return the first of the metrics that was measured, of the first flow that has it.
 
     With ``add_up``, also of the flows that are alike: of the same backend and direction. With
@@ -230,11 +225,12 @@ def remarks(view: RunView, time: float, position: int | None = None) -> list[Lin
             lines.append([Span(f"■ the run was stopped; {left}", "warn"), how])
         case Status.PLANNED if view.is_left_alone_at(time):
             lines.append([Span("! no runner has started this run. ", "warn"), how])
-    looked_at = view.current_at(time) if position is None else position
-    if looked_at >= 0 and (failure := view.failure_at(looked_at, time)):
+    here = view.current_at(time) if position is None else position
+    if here >= 0 and (failure := view.failure_at(here, time)):
         lines.append([Span(f"✗ {_failed(failure)}", "bad")])
-    elif looked_at >= 0 and (trial := view.trials[looked_at]).status_at(time) in FAILURES:
-        lines.append([Span(f"✗ trial {looked_at + 1} failed: {trial.error}", "bad")])
+    elif here >= 0 and (trial := view.trials[here]).status_at(time) in FAILURES:
+        why = f"{trial.error}{_hint(trial.failure)}"
+        lines.append([Span(f"✗ trial {here + 1} failed: {why}", "bad")])
     if view.run.error:
         lines.append([Span(f"✗ {view.run.error}", "bad")])
     alike: dict[tuple[str, str], list[str]] = {}
@@ -245,8 +241,11 @@ def remarks(view: RunView, time: float, position: int | None = None) -> list[Lin
 
 
 def _failed(flow: RecordedFlow) -> str:
-    hint = f"; {flow.hint}" if flow.hint else ""
-    return f"attempt {flow.attempt} failed: {flow.name}: {flow.error}{hint}"
+    return f"attempt {flow.attempt} failed: {flow.name}: {flow.error}{_hint(flow)}"
+
+
+def _hint(flow: RecordedFlow | None) -> str:
+    return f"; {flow.hint}" if flow is not None and flow.hint else ""
 
 
 def _note(level: str, texts: Sequence[str]) -> Span:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Collection
+
 from benchctl.analysis.runs.compare import Comparison, Verdict
 from benchctl.analysis.runs.summary import at_point
 from benchctl.metrics import title_of
+from benchctl.report.comparison.changes import Changes
 from benchctl.report.comparison.comparison import NOT_VALID as NO_VERDICT
 from benchctl.report.comparison.comparison import (
     full_verdict,
@@ -13,7 +17,10 @@ from benchctl.report.comparison.comparison import (
     signed,
     verdict_text,
 )
-from benchctl.report.lines.spans import Span
+from benchctl.report.figures.maps import Names
+from benchctl.report.lines.spans import Line, Span
+from benchctl.tui.draw.text.columns import Cells, Column
+from benchctl.visible import width_of
 
 SEEN = {Verdict.BETTER: "good", Verdict.WORSE: "bad", Verdict.DIFFERENT: "warn"}
 # A glyph beside the word, as everywhere.
@@ -32,6 +39,9 @@ WORDS = {verdict: f"{GLYPHS[verdict]} {SHORT.get(verdict, verdict)}" for verdict
 NOT_VALID = f"! {NO_VERDICT}"
 NOT_KEPT_UP = f"{NO_VERDICT}: an emulator did not keep up"
 
+# A change of fewer per cent has a decimal.
+EXACT = 10.0
+
 
 def role_of(verdict: Verdict) -> str:
     """Return the role of a verdict."""
@@ -45,6 +55,61 @@ def verdict_of(comparison: Comparison) -> Span:
     if not comparison.valid:
         return Span(NOT_VALID, "bad")
     return Span(WORDS[comparison.verdict], role_of(comparison.verdict))
+
+
+def counted_verdicts(compared: Collection[Comparison]) -> Span:
+    """Count verdicts by their signs, and those that are not valid."""
+    counted = Counter(one.verdict for one in compared if one.valid)
+    seen = [role for verdict, role in SEEN.items() if counted[verdict]]
+    role = "dim" if not seen else seen[0] if len(seen) == 1 else "warn"
+    parts = [f"{GLYPHS[verdict]}{counted[verdict]}" for verdict in Verdict if counted[verdict]]
+    if invalid := len(compared) - counted.total():
+        parts.append(f"{NOT_VALID[0]}{invalid}")
+    return Span("  ".join(parts), role)
+
+
+class ChangeRows:
+    """How a figure changed between each two hosts, as rows: verdict and change of each pair."""
+
+    def __init__(self, changes: Changes) -> None:
+        self._changes = changes
+        self.hosts = changes.mesh.hosts
+
+    def columns(self) -> list[Column]:
+        """Return the columns: host, its verdicts, a column for each target."""
+        rows = [self.row(index) for index in range(len(self.hosts))]
+        _, tallies, *cells = (
+            [width_of(cell.text) for cell in column] for column in zip(*rows, strict=True)
+        )
+        names = Column("from", max([4, *map(width_of, self.hosts)]), fixed=True)
+        each = max(max(column) for column in cells)
+        heads = [Column(host, each, drawn=True) for host in self.hosts]
+        return [names, Column("", max(tallies), fixed=True), *heads]
+
+    def row(self, index: int) -> Cells:
+        """Return the cells of a host."""
+        host = self.hosts[index]
+        own = [self._changes.pairs.get((host, to)) for to in self.hosts]
+        cells = [Span("") if one is None else _change(one) for one in own]
+        return [Span(host), counted_verdicts([one for one in own if one is not None]), *cells]
+
+    def title(self, _: Names) -> Line:
+        """Return what the cells are."""
+        one = next(iter(self._changes.pairs.values()))
+        unit = "pp" if one.metric.endswith("_ratio") else "%"
+        name = f"change of {title_of(one.metric)} of {one.flow}{at_point(self._changes.at)}"
+        return [Span(f"{name}, {unit}: from ↓ to →", "strong")]
+
+
+def _change(comparison: Comparison) -> Span:
+    is_ratio, verdict = comparison.metric.endswith("_ratio"), verdict_of(comparison)
+    share = comparison.difference if is_ratio else comparison.relative
+    if share is None:  # of zero
+        told = signed(comparison.metric, comparison.difference)
+    else:
+        percent = round(share * 100, 1) + 0.0  # which makes no "-0.0" of a little less
+        told = f"{percent:+.{int(abs(percent) < EXACT)}f}"
+    return Span(f"{verdict.text[0]} {told}", verdict.role)
 
 
 def described(comparison: Comparison) -> list[Span]:

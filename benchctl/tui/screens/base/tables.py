@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
+from itertools import chain, count
 from pathlib import Path
 from typing import ClassVar
 
@@ -19,14 +20,9 @@ from benchctl.tui.widgets.filterline import FilterLine
 from benchctl.tui.widgets.table import DOWN, UP, Table
 
 FILTER = Binding(
-    "slash",
-    "filter",
-    "Filter",
-    show=False,
-    key_display="/",
-    tooltip="Filter the table by words",
+    "slash", "filter", "Filter", show=False, key_display="/", tooltip="Filter the table by words",
     id="app.filter",
-)
+)  # fmt: skip
 # Where it matters most.
 SHOWN_FILTER = replace(FILTER, show=True)
 AS_IT_COMES = "as it comes"
@@ -86,28 +82,25 @@ class TablesScreen(Screen[None]):
 
     def copy(self) -> None:
         """Pick what is copied: the command, or a cell, a row or all of the table."""
-        rows = [("command", self.command())]
-        texts = [self.command()]
-        table = self.table
+        command, table = self.command(), self.table
+        found = [("command", command, command)]
         if table is not None and table.here is not None:
             shown = table.pivot()
             row = shown.rows[table.place]
             about = f" of {table.title}" if table.title else ""
-            rows += [("row", ", ".join(filter(None, row)))]
-            rows += [("table", f"{len(shown.rows)} rows{about}")]
-            texts += [as_row(row), as_rows(shown)]
-            cells = [(head, cell) for head, cell in zip(shown.heads, row, strict=True) if cell]
-            rows += [(f"cell {head}", cell) for head, cell in cells]
-            texts += [cell for _, cell in cells]
-        for name, what, text in self.more_to_copy():
-            rows.append((name, what))
-            texts.append(text)
+            found.append(("row", ", ".join(filter(None, row)), as_row(row)))
+            found.append(("table", f"{len(shown.rows)} rows{about}", as_rows(shown)))
+            cells = zip(shown.heads, row, strict=True)
+            found += [(f"cell {head}", cell, cell) for head, cell in cells if cell]
+        found += self.more_to_copy()
 
         def take(place: int | None) -> None:
             if place is not None:
-                self.app.copy_to_clipboard(texts[place])
-                self.notify(texts[place], title="copied")
+                _, _, text = found[place]
+                self.app.copy_to_clipboard(text)
+                self.notify(text, title="copied")
 
+        rows = [(name, what) for name, what, _ in found]
         self.app.push_screen(PickFrom("Copy", rows), take)
 
     def more_to_copy(self) -> Iterator[tuple[str, str, str]]:
@@ -117,26 +110,24 @@ class TablesScreen(Screen[None]):
     def save(self) -> None:
         """Pick what is saved in this directory: a picture of the screen, or the table."""
         stem = self.file_stem()
-        ways: dict[str, tuple[str, str, Callable[[], str]]] = {
-            ".svg": (stem, "picture of the screen", lambda: svg_of(self.app)),
-            ".txt": (stem, "picture of the screen, as text", lambda: text_of(self.app)),
-        }
+        ways: list[tuple[str, str, str, Callable[[], str]]] = [
+            (stem, ".svg", "picture of the screen", lambda: svg_of(self.app)),
+            (stem, ".txt", "picture of the screen, as text", lambda: text_of(self.app)),
+        ]
         table = self.table
         if table is not None and table.count:
             shown = table.pivot()
             named = "-".join([stem, *re.findall(r"\w+", table.title.casefold())])
             what = f"table as it is shown, {len(shown.rows)} rows"
-            for end, write in FORMS.items():
-                ways[end] = (named, what, partial(write, shown))
-        ends = list(ways)
+            ways += [(named, end, what, partial(write, shown)) for end, write in FORMS.items()]
 
         def take(place: int | None) -> None:
             if place is not None:
                 # The picture is of the screen, not of this window.
-                named, _, write = ways[ends[place]]
-                self.call_after_refresh(self._save, named, ends[place], write)
+                named, end, _, write = ways[place]
+                self.call_after_refresh(self._save, named, end, write)
 
-        rows = [(free_name(Path.cwd(), ways[end][0], end).name, ways[end][1]) for end in ends]
+        rows = [(free_name(Path.cwd(), named, end).name, what) for named, end, what, _ in ways]
         self.app.push_screen(PickFrom("Save", rows), take)
 
     def _save(self, stem: str, end: str, write: Callable[[], str]) -> None:
@@ -151,9 +142,6 @@ class TablesScreen(Screen[None]):
 
 def free_name(directory: Path, stem: str, suffix: str) -> Path:
     """Return an unused file name in a directory."""
-    path = directory / f"{stem}{suffix}"
-    number = 2
-    while path.exists():
-        path = directory / f"{stem}-{number}{suffix}"
-        number += 1
-    return path
+    names = chain([stem], (f"{stem}-{number}" for number in count(2)))
+    paths = (directory / f"{name}{suffix}" for name in names)
+    return next(path for path in paths if not path.exists())

@@ -133,7 +133,7 @@ class OffersPage(ReportPage):
         if offer.path is None:
             begun = offer.created_time
             ago = f"  {format_ago(self.around.clock() - begun)}" if begun else ""
-            return [head, Span(offer.name), Span(f"{offer.text}{ago}", offer.role)]
+            return [head, Span(offer.name), FreeText(f"{offer.text}{ago}", offer.role)]
         if offer.path not in self._titles:
             self._titles[offer.path] = title_of(offer.path)
         title = self._titles[offer.path]

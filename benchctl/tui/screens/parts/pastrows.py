@@ -10,9 +10,12 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from benchctl.report.past import HistoryEntry, KeyFigure, found_figure, key_figure, past_of
 from benchctl.report.report import read_report
 from benchctl.run.record import Run
+from benchctl.run.status import Status
 from benchctl.store.bulk import Bulk
 from benchctl.store.read import Reader, RunStamp
 from benchctl.tui.draw.text.columns import Cells, Column
@@ -92,6 +95,8 @@ class PastReader:
             key = found_figure(read_report(reader, run))
         else:
             key = key_figure(run, bulk.flow_rows(run.id, run.vocabulary.wanted), invalid)
+        if run.status is Status.FAILED:
+            key = replace(key, failure=bulk.first_failure(run.id))
         if run.status.has_ended and stamp is not None:
             self._keys[run.id] = stamp, key
         return key

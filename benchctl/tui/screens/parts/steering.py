@@ -15,6 +15,7 @@ from benchctl.store.manage import add_remark
 from benchctl.store.read import Reader
 from benchctl.tui.meanings import RUN
 from benchctl.tui.model.runview import RunView
+from benchctl.tui.screens.base.modals import Ask, Prompt
 from benchctl.tui.screens.base.page import Page
 from benchctl.units import format_count
 
@@ -60,8 +61,6 @@ class SteeringPage(Page):
         self._steer("Stop the run?", f"Measurements are kept{rest}.", stop)
 
     def _steer(self, question: str, detail: str, step: Callable[[Path, int], bool]) -> None:
-        from benchctl.tui.screens.base.modals import Ask
-
         def answer(yes: bool | None) -> None:
             try:
                 if yes and not step(self.around.store, *self.run_ids):
@@ -76,8 +75,6 @@ class SteeringPage(Page):
         if self.view.left or not self.view.ended:
             self._resume(failed=False)
             return
-        from benchctl.tui.screens.base.modals import Ask
-
         detail = f"{self.view.failed} failed; each gets another attempt, the others stay."
         self.app.push_screen(
             Ask("Measure the failed trials again?", detail),
@@ -101,7 +98,6 @@ class SteeringPage(Page):
 
     def action_remark(self) -> None:
         """Add a remark to the run."""
-        from benchctl.tui.screens.base.modals import Prompt
 
         def take(text: str | None) -> None:
             if not text:
