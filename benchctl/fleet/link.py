@@ -18,7 +18,14 @@ from benchctl.engine.trial.ends import EndListener, EndPlace, EndSpec, by_our_cl
 from benchctl.errors import HostError
 from benchctl.fleet.arrivals import Arrivals
 from benchctl.fleet.carrier.carrier import Carrier, Delivered, Subscription
-from benchctl.fleet.driven_host import HINT, PING_S, CoordinatorIdentity, DrivenHost, RefusedError
+from benchctl.fleet.driven_host import (
+    HINT,
+    PING_S,
+    PREPARED_S,
+    CoordinatorIdentity,
+    DrivenHost,
+    RefusedError,
+)
 from benchctl.fleet.host_messages import (
     AbortEnds,
     EndOver,
@@ -299,12 +306,16 @@ class FleetLink:
         self.state.forget_clock()
 
     async def timed(self) -> HostClock:
-        for why in (self.lost, self.away):
-            if why:
-                raise HostError(why, HINT)
-        if not self.state.is_timed.is_set():
-            await _first(self.ended, self.state.is_timed.wait())
-        return self.clock
+        begun_s = time.monotonic()
+        while True:
+            for why in (self.lost, self.away):
+                if why:
+                    raise HostError(why, HINT)
+            if self.state.is_timed.is_set():
+                return self.clock
+            if time.monotonic() - begun_s > PREPARED_S:
+                raise HostError(f"host {self.name} is there, and answers nothing", HINT)
+            await _first(self.ended, self.state.is_timed.wait(), asyncio.sleep(PING_S))
 
     def hurry(self) -> None:
         self.hurries.set()

@@ -3,12 +3,15 @@
 import asyncio
 import time
 
-from fleet.small import HERE, SmallFleet, flow, measure, until
+import pytest
+from fleet.small import HERE, PARIS, SmallFleet, flow, measure, until
 from msgspec.structs import replace
 
+from benchctl.errors import HostError
 from benchctl.fleet import driven_host
 from benchctl.fleet.limits import Limits
 from benchctl.fleet.resident.states import EndState
+from benchctl.hosts.hosts import Hosts
 from benchctl.hosts.sent.hostlock import HostLock
 
 # Of an attempt: longer than two tools need to start on a busy machine.
@@ -109,6 +112,25 @@ def test_a_host_that_is_cut_off_brings_all_that_it_measured(tmp_path, monkeypatc
     found = asyncio.run(main())
     assert (found.status, found.last.error) == ("ok", "")
     assert len([one for one in found.samples["bulk"] if one.role == "client"]) >= 8
+
+
+def test_a_host_that_is_there_and_answers_nothing_holds_up_no_trial(tmp_path, monkeypatch):
+    monkeypatch.setattr("benchctl.fleet.link.PREPARED_S", 0.5)
+
+    async def ignores(*_):
+        pass
+
+    async def main():
+        async with SmallFleet(tmp_path) as fleet:
+            await fleet.start("paris", "oslo")
+            fleet.agents["paris"]._reply = ignores
+            fleet.hosts.hosts["paris"].forget_clock()
+            async with asyncio.timeout(20):
+                async with Hosts(ways=fleet.hosts) as hosts:
+                    with pytest.raises(HostError, match="is there, and answers nothing"):
+                        await hosts.clock_of(PARIS)
+
+    asyncio.run(main())
 
 
 def test_a_go_that_comes_late_fails_the_attempt(tmp_path, monkeypatch):
