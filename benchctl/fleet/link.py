@@ -210,6 +210,7 @@ class FleetLink:
         self.name = name
         self._reach = reach
         self.state = state
+        state.links += 1
         self.fleet = fleet
         self.clock: HostClock = state.clock
         self.lost = ""
@@ -239,6 +240,7 @@ class FleetLink:
     def _break(self, why: str) -> None:
         if not self.lost:
             self.lost = why
+            self.state.links -= 1
             self.ended.set_result(why)
             for end in [*self._ends]:
                 end.lose(why)

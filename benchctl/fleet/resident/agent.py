@@ -428,7 +428,7 @@ class HostAgent:
             nonce=self.nonce, time_s=time.time(), version=benchctl.__version__,
             plugins=self._plugins, limits=self._limits.words, spool=self._spool.state,
             clock=facts.clock(), running=tuple(self._states.running),
-            recent=tuple(self._states.recent), addresses=self._identity.addresses,
+            addresses=self._identity.addresses,
             certificate_ends_s=self._carrier.certificate_ends_s,
         )  # fmt: skip
 

@@ -29,7 +29,6 @@ from benchctl.fleet.host_messages import (
     Lock,
     OfHost,
     Ping,
-    Pong,
     Prepare,
     Prepared,
     PreparedAt,
@@ -161,7 +160,7 @@ class States:
             case Committed():
                 return [*map(Forget, message.ends), Reply(number, Done())]
             case Ping():
-                return [Reply(number, Pong(now_s))]
+                return [Reply(number, Done())]
         return [Reply(number, Refused("this agent does not know that message"))]
 
     def _prepare(self, number: int, message: Prepare, now_s: float) -> list[Effect]:
