@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Generic, Protocol, TypeVar
 
+import benchctl
 from benchctl.errors import HostError
 from benchctl.fleet.arrivals import Arrivals
 from benchctl.fleet.carrier.carrier import Carrier
@@ -136,6 +137,8 @@ class DrivenHost:
         self._trips = 0
         self._tripped_s = -math.inf
         """When the last round trip was over."""
+        self.is_other = False
+        """Whether it has another version, which says things that are not understood here."""
         self.links = 0
         """How many runs use it."""
         self.prepares: _Batch[PreparedEnd, dict[EndRef, PreparedAt]] = _Batch(self._prepare)
@@ -167,6 +170,11 @@ class DrivenHost:
         """Why nothing new starts there now; empty if it is there."""
         if self.last is None:
             return f"host {self.name} was not heard of yet"
+        if self.is_other:
+            return (
+                f"host {self.name} has benchctl {visible(self.last.version)}, which the"
+                f" coordinator's {benchctl.__version__} does not understand: upgrade the older one"
+            )
         if self.silent_s > AWAY_S and not self._standstill.is_reading(time.monotonic()):
             return f"host {self.name} was not heard of for {self.silent_s:.0f} s"
         return ""

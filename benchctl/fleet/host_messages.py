@@ -203,6 +203,21 @@ class Heartbeat(FleetMessage, frozen=True, tag="heartbeat"):
     addresses: Annotated[tuple[ShortText, ...], Meta(max_length=64)] = ()
 
 
+class OtherHeartbeat(Struct, frozen=True, tag_field="is", tag="heartbeat"):
+    """What is understood of a heartbeat of another version, which may have more, or less."""
+
+    nonce: ShortText
+    time_s: UnixTime
+    version: ShortText
+
+    @property
+    def known(self) -> Heartbeat:
+        """The same, as if nothing else was said."""
+        return Heartbeat(
+            self.nonce, self.time_s, self.version, [], [], SpoolState(0, 0, 0, 0, 0), {}
+        )
+
+
 # --- events of an end, in the streams ---------------------------------------------------------
 
 _Kind = Literal[

@@ -16,7 +16,7 @@ from benchctl.fleet.coordinator.lease import CoordinatorLease
 from benchctl.fleet.coordinator.log_sender import LogSender
 from benchctl.fleet.coordinator.runs import FleetRuns, LimitsOf
 from benchctl.fleet.host_messages import OfEnd
-from benchctl.fleet.link import FleetHosts
+from benchctl.fleet.link import FleetHosts, RunWays
 from benchctl.fleet.messages import COORDINATOR, EndRef
 from benchctl.fleet.person_messages import PEOPLE, RunWrites
 from benchctl.fleet.trust.keys import SigningKey
@@ -76,7 +76,7 @@ class Coordinator:
         self.runs = FleetRuns(
             store,
             installed() if registry is None else registry,
-            lambda on_connect: Hosts(on_connect, ways=self.hosts),
+            lambda wait_s, greet: Hosts(greet, ways=RunWays(self.hosts, wait_s)),
             members.limits,
             wall,
             on_logged=self._log.logged,

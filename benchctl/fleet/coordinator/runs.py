@@ -40,7 +40,7 @@ class FleetRuns:
         self,
         store: Path,
         registry: Registry,
-        hosts: Callable[[OnConnect], Hosts],
+        hosts: Callable[[float, OnConnect], Hosts],
         limits: LimitsOf,
         wall: Callable[[], float],
         *,
@@ -48,7 +48,10 @@ class FleetRuns:
         on_written: Callable[[str, Mapping[EndKey, int]], object],
         on_ended: Callable[[str], object],
     ) -> None:
-        """``hosts`` gives a run its hosts; ``on_written`` hears of the events of its ends."""
+        """``hosts`` gives a run its hosts, for which it waits so many seconds.
+
+        ``on_written`` hears of the events of its ends.
+        """
         self._on_ended = on_ended
         self.store = store
         self._registry, self._hosts, self._limits, self._wall = registry, hosts, limits, wall
@@ -120,10 +123,12 @@ class FleetRuns:
         return waits_for(request, limits, [self._asked[name] for name in self._running])
 
     def _start(self, request: AskedRun) -> None:
+        with closing(Reader(self.store)) as reader:
+            wait_s = reader.run(request.run_id).settings.host_wait_s
         parts = RunnerParts(
             self._liveness,
             None,
-            self._hosts,
+            partial(self._hosts, wait_s),
             partial(self._open_own, request.name),
         )
         runner = Runner(self.store, request.run_id, self._registry, parts=parts)

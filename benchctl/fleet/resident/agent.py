@@ -318,6 +318,8 @@ class HostAgent:
     ) -> tuple[str, EndAmount]:
         """Return why an end may not run here, empty if it may, and what it sends and receives."""
         name = self._identity.name
+        if why := self._spool.why_full:
+            return f"host {name}: {why}", NOTHING
         here = next((one for one in self._plugins if one.name == spec.backend), None)
         if here is None:
             return f"host {name} has no backend {spec.backend}", NOTHING
