@@ -177,8 +177,8 @@ def test_a_receiver_that_stops_reading_closes_its_window(measure):
     assert data["owd_s"]["min"] >= answers["owd_s"]["min"] >= 0.025
     [shut] = [one for one in pair["zero_windows"] if one["at_sender"]]
     assert shut["at_sender"]["acks"] >= 1
-    # Data follow the first segment by a round trip, and are read again 1.6 s after they began: later
-    # on a machine with other work, never earlier. What was not read until then came before it.
+    # Data follow the first segment by a round trip, and are read again 1.6 s after they began, or
+    # later if the machine has other work. What was not read until then came before it.
     assert shut["at_receiver"]["ended_s"] - theirs["began_s"] >= 1.65
     for seen in (shut["at_sender"], shut["at_receiver"]):
         assert seen["unread_s"] < seen["began_s"] < seen["ended_s"]
