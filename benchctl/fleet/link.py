@@ -18,6 +18,7 @@ from benchctl.engine.trial.ends import EndListener, EndPlace, EndSpec, by_our_cl
 from benchctl.errors import HostError
 from benchctl.fleet.arrivals import Arrivals
 from benchctl.fleet.carrier.carrier import Carrier, Delivered, Subscription
+from benchctl.fleet.carrier.streams import RESULTS, SAMPLES
 from benchctl.fleet.driven_host import (
     HINT,
     PING_S,
@@ -90,6 +91,8 @@ class FleetHosts:
         self.taken = taken or (lambda host, message: self.committed(host, message))
         self.hosts: dict[str, DrivenHost] = {}
         """Those that were heard of."""
+        self.since_s = 0.0
+        """From when on their streams are heard, by the server's clock."""
         self._neighbours = Neighbours(())
         self._addresses: dict[str, tuple[str, ...]] = {}
         self._introduced: dict[str, tuple[str, Neighbours]] = {}
@@ -104,8 +107,12 @@ class FleetHosts:
         self._tasks.append(asyncio.ensure_future(self._tick()))
         self._subscriptions = [
             await carrier.listen("bench.hb.*", self._opener(Heartbeat, self._hear, OtherHeartbeat)),
-            await carrier.follow("bench.smp.*", 0, self._opener(OfEnd, self._take, repeats=True)),
-            await carrier.follow("bench.res.*", 0, self._opener(OfEnd, self._take, repeats=True)),
+            *[
+                await carrier.follow(
+                    stream.subject, 0, self._opener(OfEnd, self._take, repeats=True), self.since_s
+                )
+                for stream in (SAMPLES, RESULTS)
+            ],
         ]
         return self
 

@@ -16,7 +16,7 @@ import secrets
 import ssl
 from collections.abc import Callable
 from contextlib import AsyncExitStack, suppress
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import partial
 from random import uniform
 from typing import Any, Final, Self
@@ -163,8 +163,10 @@ class NatsCarrier:
         await self._add(subscription)
         return subscription
 
-    async def follow(self, subject: str, after: int, on_message: OnMessage) -> _Ordered:
-        subscription = _Ordered(self, subject, after, on_message)
+    async def follow(
+        self, subject: str, after: int, on_message: OnMessage, since_s: float = 0.0
+    ) -> _Ordered:
+        subscription = _Ordered(self, subject, after, on_message, since_s)
         await self._add(subscription)
         return subscription
 
@@ -346,15 +348,16 @@ class _Core(_Subscription):
 
 class _Ordered(_Subscription):
     def __init__(
-        self, carrier: NatsCarrier, subject: str, after: int, on_message: OnMessage
+        self, carrier: NatsCarrier, subject: str, after: int, on_message: OnMessage, since_s: float
     ) -> None:
         super().__init__(carrier, subject, on_message)
         self._stream = next(s.name for s in STREAMS if matches(s.subject, subject))
         self._last = after
-        self._last_time: datetime | None = None
+        self._last_time = datetime.fromtimestamp(since_s, UTC) if since_s else None
         """When the server got the last message that came."""
-        self._is_another = False
-        """Whether the stream has lost messages that came, and gave their numbers to others."""
+        self._is_another = since_s > 0
+        """Whether it goes on by this time: the stream has lost messages that came, and gave their
+        numbers to others."""
         self._number = 0
         self._consumer = ""
         self._heard_s = 0.0

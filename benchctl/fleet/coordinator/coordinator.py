@@ -26,6 +26,9 @@ from benchctl.store.log.logged import EndKey, last_received, prepare_log, reques
 
 TICK_S = 1.0
 _DRAIN_S = 2.0
+# What came before the first attempt that is still open is committed, or is sent again by its host.
+_CLOCKS_APART_S = 300.0
+"""By which the server's clock and this one may differ."""
 
 
 class FleetMembers:
@@ -186,6 +189,7 @@ class Coordinator:
             self._log.name(known.run_id, known.name)
         self._log.begin()
         self.runs.recover()
+        self.hosts.since_s = min(self._wall(), self.runs.adopted_since_s) - _CLOCKS_APART_S
         async with self.hosts, asyncio.TaskGroup() as group:
             group.create_task(self.lease.keep())
             group.create_task(self._log.run())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from functools import partial
@@ -16,6 +17,7 @@ from benchctl.fleet.admin.members import Person
 from benchctl.fleet.coordinator.queue import AskedRun, waits_for
 from benchctl.hosts.hosts import Hosts, OnConnect
 from benchctl.run.planned import FleetTarget
+from benchctl.run.record import Trial
 from benchctl.run.status import Status
 from benchctl.store.locks import Liveness
 from benchctl.store.log.logged import (
@@ -66,6 +68,8 @@ class FleetRuns:
         """Of the runs that are measured."""
         self.adopted: set[tuple[str, int, int]] = set()
         """Run, position and attempt of what hosts had begun when this coordinator began."""
+        self.adopted_since_s = math.inf
+        """When the first of these was started."""
 
     # --- at the start and the end ---------------------------------------------------------------
 
@@ -88,9 +92,12 @@ class FleetRuns:
                 )  # fmt: skip
                 self._asked[run.name] = request
                 if stored.status == Status.RUNNING:
-                    begun = dict(_begun(reader, run.id))
-                    kept = list(begun)
-                    self.adopted |= {(run.name, at, number) for at, number in begun.items()}
+                    kept = []
+                    for trial, attempt in _begun(reader, run.id):
+                        kept.append(trial.position)
+                        self.adopted.add((run.name, trial.position, attempt))
+                        since_s = trial.started_time or 0.0
+                        self.adopted_since_s = min(self.adopted_since_s, since_s)
                     reopen_logged(self.store, run.id, self._on_logged, kept=kept)
                 if stored.status in (Status.PLANNED, Status.RUNNING):
                     self._waiting[run.name] = request
@@ -205,10 +212,10 @@ class FleetRuns:
             yield request, self._waits_for(request) or "the next moment"
 
 
-def _begun(reader: Reader, run_id: int) -> Iterator[tuple[int, int]]:
-    """Yield the trials whose hosts were told to go, and that have no result: position, attempt."""
+def _begun(reader: Reader, run_id: int) -> Iterator[tuple[Trial, int]]:
+    """Yield the trials whose hosts were told to go, and that have no result, and the attempt."""
     for trial in reader.trials(run_id):
         if trial.status is Status.RUNNING and trial.started_time:
             flows = reader.flows(trial.id)
             if flows and all(flow.status is Status.RUNNING for flow in flows):
-                yield trial.position, flows[0].attempt
+                yield trial, flows[0].attempt

@@ -122,6 +122,21 @@ def test_what_a_server_gave_numbers_that_it_had_given_before_is_delivered(fleet)
     asyncio.run(main())
 
 
+def test_a_stream_is_followed_since_a_time(fleet):
+    async def main():
+        got = Got()
+        hosts = fleet.carrier("paris"), fleet.carrier("coordinator")
+        async with fleet.server(), connected(*hosts) as (host, coordinator):
+            await host.publish("bench.res.paris", b"1", "1")
+            since_s = time.time()
+            for number in "23":
+                await host.publish("bench.res.paris", number.encode(), number)
+            await coordinator.follow("bench.res.*", 0, got, since_s)
+            assert await got.until(2) == [b"2", b"3"]
+
+    asyncio.run(main())
+
+
 def test_a_full_stream_is_said(fleet):
     async def main():
         setup = open_carrier(fleet.directory.server(), fleet.directory.setup_key(), "setup")
