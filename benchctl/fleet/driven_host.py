@@ -63,7 +63,7 @@ FIRST_TRIPS = 20
 LEAD_ROUND_TRIPS = 4
 LEAST_LEAD_S = 0.02
 """Of a go, before its start: the event loops of both ends are a little late, too."""
-_TRIPS_KEPT = 60
+_TRIPS_KEPT = 20
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -204,7 +204,7 @@ class DrivenHost:
                 )
                 back_s = time.time()
                 signed = self._opened(answer, data)
-                if isinstance(message, _AT_ONCE):
+                if isinstance(message, _AT_ONCE) and self._is_trip_due:
                     self._take_trip(left_s, signed.head.issued_s, back_s)
                 return signed.message
             except TimeoutError:
@@ -259,6 +259,12 @@ class DrivenHost:
 
     # --- its clock --------------------------------------------------------------------------
 
+    @property
+    def _is_trip_due(self) -> bool:
+        every_s = PING_S if self.links else IDLE_PING_S
+        is_old = time.monotonic() > self._tripped_s + every_s - PING_S / 2
+        return is_old or not self.is_timed.is_set()
+
     def _take_trip(self, left_s: float, theirs_s: float, back_s: float) -> None:
         """Take a round trip: when it left and was back by our clock, and what the host's showed."""
         self.clock.add(left_s, theirs_s, back_s)
@@ -276,9 +282,7 @@ class DrivenHost:
         while True:
             try:
                 await self.back()
-                every_s = PING_S if self.links else IDLE_PING_S
-                due_s = self._tripped_s + every_s - PING_S / 2
-                if not self.is_timed.is_set() or time.monotonic() > due_s:
+                if self._is_trip_due:
                     await self.request(Ping(), AWAY_S, 0.0)
             except HostError:
                 await asyncio.sleep(PING_S)

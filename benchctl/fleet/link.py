@@ -570,6 +570,9 @@ class FleetEnd:
             self._hear_end(message)
         else:
             clock = self._link.clock
+            # Within a message, which is of a second, clocks drift apart by less than events wait.
+            first_s = message.events[0].arrived_s if message.events else 0.0
+            behind_s = clock.ours(first_s) - first_s
             for heard in message.events:
                 try:
                     event = by_our_clock(heard.event, clock)
@@ -577,7 +580,7 @@ class FleetEnd:
                     self._fail(FailureKind.TOOL, f"not understood: {visible(str(error))}")
                     continue
                 self._is_ready |= isinstance(event, Ready) and self._role is Role.SERVER
-                self._listener.take(self._role, event, clock.ours(heard.arrived_s))
+                self._listener.take(self._role, event, heard.arrived_s + behind_s)
         self._link.fleet.taken(self._link.state.name, message)
 
     def _hear_end(self, over: EndOver) -> None:
