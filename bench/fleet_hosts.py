@@ -32,9 +32,7 @@ from benchctl.fleet.host_messages import (
     Heartbeat,
     JudgeEnds,
     Lock,
-    Ping,
     Plugin,
-    Pong,
     Prepare,
     Prepared,
     PreparedAt,
@@ -112,8 +110,6 @@ class SimulatedHost:
                 return Done()
             case Lock():
                 return Done("")
-            case Ping():
-                return Pong(time.time())
             case JudgeEnds():
                 return Done([""] * len(message.ends))
             case AskHost("tools.tool"):

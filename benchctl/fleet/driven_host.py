@@ -6,42 +6,50 @@ All runs share this; each has a link of its own to the host (`benchctl.fleet.lin
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections import deque
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any, Generic, Protocol, TypeVar
 
+import benchctl
 from benchctl.errors import HostError
 from benchctl.fleet.arrivals import Arrivals
 from benchctl.fleet.carrier.carrier import Carrier
 from benchctl.fleet.host_messages import (
     MOST_ENDS,
+    AbortEnds,
     Committed,
     CommittedEnd,
     EndOver,
     Go,
     GoingEnd,
     Heartbeat,
+    Lock,
     OfEnd,
     OfHost,
     Ping,
-    Pong,
     Prepare,
     Prepared,
     PreparedAt,
     PreparedEnd,
+    StopEnds,
     ToHost,
+    Unlock,
 )
 from benchctl.fleet.messages import COORDINATOR, EndRef, Refused, answered
 from benchctl.fleet.presence import HostPresence, Standstill
-from benchctl.fleet.trust.signing import Keys, Signer, UntrustedError, Verifier
+from benchctl.fleet.trust.signing import Keys, Signed, Signer, UntrustedError, Verifier
 from benchctl.hosts.clocks import HostClock
 from benchctl.visible import visible
 
 AWAY_S = 4.0
 """A host that was not heard of for so long is away."""
 PING_S = 1.0
+IDLE_PING_S = 5.0
+"""Of a host that no run uses."""
+_AT_ONCE = AbortEnds, Go, Lock, Ping, StopEnds, Unlock
+"""What a host answers at once: each is a round trip that shows its clock."""
 _LOOK_S = 0.2
 ANSWER_S = 10.0
 # A server that died is there again by then, and its clients, which try again at growing distances.
@@ -55,7 +63,7 @@ FIRST_TRIPS = 20
 LEAD_ROUND_TRIPS = 4
 LEAST_LEAD_S = 0.02
 """Of a go, before its start: the event loops of both ends are a little late, too."""
-_TRIPS_KEPT = 60
+_TRIPS_KEPT = 20
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -127,6 +135,12 @@ class DrivenHost:
         self._rtts: deque[float] = deque(maxlen=_TRIPS_KEPT)
         self.is_timed = asyncio.Event()
         self._trips = 0
+        self._tripped_s = -math.inf
+        """When the last round trip was over."""
+        self.is_other = False
+        """Whether it has another version, which says things that are not understood here."""
+        self.links = 0
+        """How many runs use it."""
         self.prepares: _Batch[PreparedEnd, dict[EndRef, PreparedAt]] = _Batch(self._prepare)
         self.goes: _Batch[GoingEnd, None] = _Batch(self._go)
         self.ends: dict[EndRef, tuple[Arrivals, EndReceiver]] = {}
@@ -156,6 +170,11 @@ class DrivenHost:
         """Why nothing new starts there now; empty if it is there."""
         if self.last is None:
             return f"host {self.name} was not heard of yet"
+        if self.is_other:
+            return (
+                f"host {self.name} has benchctl {visible(self.last.version)}, which the"
+                f" coordinator's {benchctl.__version__} does not understand: upgrade the older one"
+            )
         if self.silent_s > AWAY_S and not self._standstill.is_reading(time.monotonic()):
             return f"host {self.name} was not heard of for {self.silent_s:.0f} s"
         return ""
@@ -175,20 +194,19 @@ class DrivenHost:
         It is sent again if nothing comes, and for ``again_s`` if the server dies meanwhile: a host
         that gets a message twice answers both and does it once.
         """
-        if self.last is None:
-            raise HostError(self.away, HINT)
-        identity = self._identity
         begun_s = time.monotonic()
         while True:
-            data = identity.signer.seal(
-                message, self.name, epoch=identity.epoch, nonce=self.last.nonce,
-                now_s=time.time(), life_s=max(timeout_s, ANSWER_S),
-            )  # fmt: skip
+            left_s = time.time()
+            data = self._sealed(message, left_s, max(timeout_s, ANSWER_S))
             try:
                 answer = await self._carrier.request(
                     f"bench.run.{self.name}", data, min(timeout_s, REPEAT_S)
                 )
-                return self._opened(answer, data)
+                back_s = time.time()
+                signed = self._opened(answer, data)
+                if isinstance(message, _AT_ONCE) and self._is_trip_due:
+                    self._take_trip(left_s, signed.head.issued_s, back_s)
+                return signed.message
             except TimeoutError:
                 if time.monotonic() - begun_s >= timeout_s:
                     raise HostError(
@@ -199,7 +217,16 @@ class DrivenHost:
                     raise HostError(f"host {self.name}: {error}") from None
                 await asyncio.sleep(_LOOK_S)
 
-    def _opened(self, answer: bytes, asked: bytes) -> OfHost:
+    def _sealed(self, message: ToHost, now_s: float, life_s: float = ANSWER_S) -> bytes:
+        """Return a message as it is sent. Raises HostError if the host was never heard of."""
+        if self.last is None:
+            raise HostError(self.away, HINT)
+        return self._identity.signer.seal(
+            message, self.name, epoch=self._identity.epoch, nonce=self.last.nonce,
+            now_s=now_s, life_s=life_s,
+        )  # fmt: skip
+
+    def _opened(self, answer: bytes, asked: bytes) -> Signed[OfHost]:
         identity = self._identity
         verifier = Verifier(
             identity.fleet, COORDINATOR, identity.keys, "host", nonce=answered(asked), repeats=True
@@ -210,8 +237,7 @@ class DrivenHost:
             raise HostError(f"host {self.name}: {visible(error.why)}") from None
         if signed.head.sender != self.name:
             raise HostError(f"host {self.name}: {signed.head.sender} answered")
-        message: OfHost = signed.message
-        return message
+        return signed
 
     async def ask(self, message: ToHost, timeout_s: float = ANSWER_S) -> OfHost:
         """Send a message and return its answer. Raises HostError, RefusedError for a refusal."""
@@ -233,24 +259,31 @@ class DrivenHost:
 
     # --- its clock --------------------------------------------------------------------------
 
-    async def ping(self) -> None:
-        """Take one round trip. Raises HostError."""
-        left_s = time.time()
-        answer = await self.request(Ping(), AWAY_S, 0.0)
-        back_s = time.time()
-        if isinstance(answer, Pong):
-            self.clock.add(left_s, answer.time_s, back_s)
-            self._rtts.append(back_s - left_s)
-            self._trips += 1
-            if len(self.clock) >= FIRST_TRIPS or self._trips >= 2 * FIRST_TRIPS:
-                self.is_timed.set()
+    @property
+    def _is_trip_due(self) -> bool:
+        every_s = PING_S if self.links else IDLE_PING_S
+        is_old = time.monotonic() > self._tripped_s + every_s - PING_S / 2
+        return is_old or not self.is_timed.is_set()
+
+    def _take_trip(self, left_s: float, theirs_s: float, back_s: float) -> None:
+        """Take a round trip: when it left and was back by our clock, and what the host's showed."""
+        self.clock.add(left_s, theirs_s, back_s)
+        self._rtts.append(back_s - left_s)
+        self._trips += 1
+        self._tripped_s = time.monotonic()
+        if len(self.clock) >= FIRST_TRIPS or self._trips >= 2 * FIRST_TRIPS:
+            self.is_timed.set()
 
     async def watch(self) -> None:
-        """Ping it each second while it is there, and at first one ping after the other."""
+        """Ping it if nothing else was answered for a second, and at first one ping after the other.
+
+        A host that no run uses is pinged less often.
+        """
         while True:
             try:
                 await self.back()
-                await self.ping()
+                if self._is_trip_due:
+                    await self.request(Ping(), AWAY_S, 0.0)
             except HostError:
                 await asyncio.sleep(PING_S)
             if self.is_timed.is_set():
@@ -285,7 +318,7 @@ class DrivenHost:
     def commit(self, ref: EndRef, number: int) -> None:
         """Tell it soon that all messages of an end up to a number are in the store."""
         if not self._committing:
-            asyncio.get_running_loop().call_later(PING_S / 2, self._tell_committed)
+            asyncio.get_running_loop().call_later(PING_S, self._tell_committed)
         self._committing[ref] = max(number, self._committing.get(ref, 0))
 
     def _tell_committed(self) -> None:
@@ -294,9 +327,14 @@ class DrivenHost:
         self._telling = asyncio.ensure_future(self._tell(told))
 
     async def _tell(self, told: list[CommittedEnd]) -> None:
-        with suppress(HostError):  # it sends them again, and is told again
-            for begin in range(0, len(told), MOST_ENDS):
-                await self.ask(Committed(told[begin : begin + MOST_ENDS]))
+        for begin in range(0, len(told), MOST_ENDS):
+            part = told[begin : begin + MOST_ENDS]
+            data = self._sealed(Committed(part), time.time())
+            try:  # without an answer: what is not heard is sent again, and is told again
+                await self._carrier.send(f"bench.run.{self.name}", data)
+            except ConnectionError:
+                for one in part:
+                    self.commit(one.ref, one.number)
 
 
 HINT = "benchctl fleet hosts shows which hosts are there"

@@ -109,7 +109,7 @@ class Unlock(FleetMessage, frozen=True, tag="unlock"):
 
 
 class Ping(FleetMessage, frozen=True, tag="ping"):
-    """Answered by `Pong`."""
+    """Answered at once, by `Done`: when that was issued shows the host's clock."""
 
 
 class CommittedEnd(Struct, frozen=True, forbid_unknown_fields=True):
@@ -156,13 +156,7 @@ class Prepared(FleetMessage, frozen=True, tag="prepared"):
     ends: Annotated[list[PreparedAt], Meta(max_length=MOST_ENDS)]
 
 
-class Pong(FleetMessage, frozen=True, tag="pong"):
-    """The host's clock."""
-
-    time_s: UnixTime
-
-
-OfHost = Prepared | Pong | Done | Refused
+OfHost = Prepared | Done | Refused
 
 
 # --- of a host, unasked -----------------------------------------------------------------------
@@ -194,8 +188,7 @@ class Heartbeat(FleetMessage, frozen=True, tag="heartbeat"):
 
     ``nonce`` is made at the agent's start: messages to it must carry it. ``limits`` are the owner's
     in words, ``addresses`` those at which others reach it, ``clock`` what the kernel says of its
-    clock. ``running`` are its ends that have not ended, ``recent`` those that ended since its
-    start, or were taken back.
+    clock. ``running`` are its ends that have not ended.
     """
 
     nonce: ShortText
@@ -207,8 +200,22 @@ class Heartbeat(FleetMessage, frozen=True, tag="heartbeat"):
     clock: dict[ShortText, bool | _Number]
     certificate_ends_s: UnixTime = 0.0
     running: Annotated[tuple[EndRef, ...], Meta(max_length=MOST_ENDS)] = ()
-    recent: Annotated[tuple[EndRef, ...], Meta(max_length=MOST_ENDS)] = ()
     addresses: Annotated[tuple[ShortText, ...], Meta(max_length=64)] = ()
+
+
+class OtherHeartbeat(Struct, frozen=True, tag_field="is", tag="heartbeat"):
+    """What is understood of a heartbeat of another version, which may have more, or less."""
+
+    nonce: ShortText
+    time_s: UnixTime
+    version: ShortText
+
+    @property
+    def known(self) -> Heartbeat:
+        """The same, as if nothing else was said."""
+        return Heartbeat(
+            self.nonce, self.time_s, self.version, [], [], SpoolState(0, 0, 0, 0, 0), {}
+        )
 
 
 # --- events of an end, in the streams ---------------------------------------------------------

@@ -18,7 +18,15 @@ from benchctl.engine.trial.ends import EndListener, EndPlace, EndSpec, by_our_cl
 from benchctl.errors import HostError
 from benchctl.fleet.arrivals import Arrivals
 from benchctl.fleet.carrier.carrier import Carrier, Delivered, Subscription
-from benchctl.fleet.driven_host import HINT, PING_S, CoordinatorIdentity, DrivenHost, RefusedError
+from benchctl.fleet.carrier.streams import RESULTS, SAMPLES
+from benchctl.fleet.driven_host import (
+    HINT,
+    PING_S,
+    PREPARED_S,
+    CoordinatorIdentity,
+    DrivenHost,
+    RefusedError,
+)
 from benchctl.fleet.host_messages import (
     AbortEnds,
     EndOver,
@@ -27,6 +35,7 @@ from benchctl.fleet.host_messages import (
     Lock,
     Neighbours,
     OfEnd,
+    OtherHeartbeat,
     PreparedAt,
     PreparedEnd,
     StopEnds,
@@ -46,7 +55,7 @@ from benchctl.run.planned import FleetTarget, Reach
 from benchctl.visible import visible
 
 HOST_WAIT_S = 1800.0
-"""So long a trial waits for a host that is away."""
+"""So long a trial waits for a host that is away, if its profile does not say otherwise."""
 # A host ends what was stopped in its grace, and the last events pass its spool and the stream.
 _REPORT_S = STOP_GRACE_S + 8.0
 # As the exit code of an end that was lost with its agent.
@@ -75,15 +84,15 @@ class FleetHosts:
         adopting: Callable[[str, EndRef], None] = lambda _, __: None,
         taken: Callable[[str, OfEnd], None] | None = None,
         late: Callable[[str, OfEnd], None] | None = None,
-        host_wait_s: float = HOST_WAIT_S,
     ) -> None:
         self._carrier, self._identity = carrier, identity
         self.known, self._late = known, late
         self.taking, self.adopting = taking, adopting
         self.taken = taken or (lambda host, message: self.committed(host, message))
-        self.host_wait_s = host_wait_s
         self.hosts: dict[str, DrivenHost] = {}
         """Those that were heard of."""
+        self.since_s = 0.0
+        """From when on their streams are heard, by the server's clock."""
         self._neighbours = Neighbours(())
         self._addresses: dict[str, tuple[str, ...]] = {}
         self._introduced: dict[str, tuple[str, Neighbours]] = {}
@@ -97,9 +106,13 @@ class FleetHosts:
         carrier = self._carrier
         self._tasks.append(asyncio.ensure_future(self._tick()))
         self._subscriptions = [
-            await carrier.listen("bench.hb.*", self._opener(Heartbeat, self._hear)),
-            await carrier.follow("bench.smp.*", 0, self._opener(OfEnd, self._take, repeats=True)),
-            await carrier.follow("bench.res.*", 0, self._opener(OfEnd, self._take, repeats=True)),
+            await carrier.listen("bench.hb.*", self._opener(Heartbeat, self._hear, OtherHeartbeat)),
+            *[
+                await carrier.follow(
+                    stream.subject, 0, self._opener(OfEnd, self._take, repeats=True), self.since_s
+                )
+                for stream in (SAMPLES, RESULTS)
+            ],
         ]
         return self
 
@@ -115,28 +128,33 @@ class FleetHosts:
             await asyncio.sleep(PING_S)
 
     def _opener(
-        self, kind: Any, take: Callable[[str, Any], None], *, repeats: bool = False
+        self, kind: Any, take: Callable[[str, Any], None], *others: Any, repeats: bool = False
     ) -> Callable[[Delivered], Coroutine[Any, Any, None]]:
+        """``others`` are what is understood of messages of other versions."""
         identity = self._identity
         verifier = Verifier(identity.fleet, COORDINATOR, identity.keys, "host", repeats=repeats)
 
         async def opened(delivered: Delivered) -> None:
-            with suppress(UntrustedError):  # of an attacker: nothing of it is acted on
-                signed = verifier.open(delivered.data, None, kind)
-                if delivered.subject.rpartition(".")[2] == signed.head.sender:
-                    take(signed.head.sender, signed.message)
+            for one in (kind, *others):
+                with suppress(UntrustedError):  # of an attacker: nothing of it is acted on
+                    signed = verifier.open(delivered.data, None, one)
+                    if delivered.subject.rpartition(".")[2] == signed.head.sender:
+                        take(signed.head.sender, signed.message)
+                    return
 
         return opened
 
-    def _hear(self, name: str, beat: Heartbeat) -> None:
+    def _hear(self, name: str, beat: Heartbeat | OtherHeartbeat) -> None:
         state = self.hosts.get(name)
         if state is None:
             state = self.hosts[name] = DrivenHost(
                 name, self._carrier, self._identity, self._standstill
             )
             self._tasks.append(asyncio.ensure_future(state.watch()))
-        state.hear(beat, time.monotonic())
-        self._introduce(state)
+        state.is_other = isinstance(beat, OtherHeartbeat)
+        state.hear(beat.known if isinstance(beat, OtherHeartbeat) else beat, time.monotonic())
+        if not state.is_other:
+            self._introduce(state)
 
     def _look_at_neighbours(self) -> None:
         known = {one for each in self._addresses.values() for one in each}
@@ -183,14 +201,27 @@ class FleetHosts:
         if state := self.hosts.get(name):
             state.commit(message.ref, message.number)
 
-    async def open(self, name: str, reach: FleetTarget) -> FleetLink:
-        """Return a new link to a host. Raises HostError if it is away."""
+    async def open(
+        self, name: str, reach: FleetTarget, host_wait_s: float = HOST_WAIT_S
+    ) -> FleetLink:
+        """Return a new link to a host, lost when that is away so long. Raises HostError."""
         state = self.hosts.get(reach.name)
         if state is None:
             raise HostError(f"host {name} was not heard of yet", HINT)
         if state.away:
             raise HostError(state.away, HINT)
-        return FleetLink(name, reach, state, self)
+        return FleetLink(name, reach, state, self, host_wait_s)
+
+
+class RunWays:
+    """Opens the links of one run, whose trials wait so long for a host that is away."""
+
+    def __init__(self, fleet: FleetHosts, host_wait_s: float) -> None:
+        self._fleet, self._host_wait_s = fleet, host_wait_s
+
+    async def open(self, name: str, reach: FleetTarget) -> FleetLink:
+        """Return a new link to a host. Raises HostError if it is away."""
+        return await self._fleet.open(name, reach, self._host_wait_s)
 
 
 class FleetLink:
@@ -199,10 +230,19 @@ class FleetLink:
     missing_features = ""
     ports: frozenset[PortPair] = frozenset()
 
-    def __init__(self, name: str, reach: FleetTarget, state: DrivenHost, fleet: FleetHosts) -> None:
+    def __init__(
+        self,
+        name: str,
+        reach: FleetTarget,
+        state: DrivenHost,
+        fleet: FleetHosts,
+        host_wait_s: float,
+    ) -> None:
+        self._host_wait_s = host_wait_s
         self.name = name
         self._reach = reach
         self.state = state
+        state.links += 1
         self.fleet = fleet
         self.clock: HostClock = state.clock
         self.lost = ""
@@ -225,13 +265,14 @@ class FleetLink:
         return self.state.away
 
     async def _watch(self) -> None:
-        while self.state.silent_s <= self.fleet.host_wait_s:
+        while self.state.silent_s <= self._host_wait_s:
             await asyncio.sleep(PING_S)
         self._break(f"{self.state.away}, so it is not waited for any longer")
 
     def _break(self, why: str) -> None:
         if not self.lost:
             self.lost = why
+            self.state.links -= 1
             self.ended.set_result(why)
             for end in [*self._ends]:
                 end.lose(why)
@@ -299,12 +340,16 @@ class FleetLink:
         self.state.forget_clock()
 
     async def timed(self) -> HostClock:
-        for why in (self.lost, self.away):
-            if why:
-                raise HostError(why, HINT)
-        if not self.state.is_timed.is_set():
-            await _first(self.ended, self.state.is_timed.wait())
-        return self.clock
+        begun_s = time.monotonic()
+        while True:
+            for why in (self.lost, self.away):
+                if why:
+                    raise HostError(why, HINT)
+            if self.state.is_timed.is_set():
+                return self.clock
+            if time.monotonic() - begun_s > PREPARED_S:
+                raise HostError(f"host {self.name} is there, and answers nothing", HINT)
+            await _first(self.ended, self.state.is_timed.wait(), asyncio.sleep(PING_S))
 
     def hurry(self) -> None:
         self.hurries.set()
@@ -525,6 +570,9 @@ class FleetEnd:
             self._hear_end(message)
         else:
             clock = self._link.clock
+            # Within a message, which is of a second, clocks drift apart by less than events wait.
+            first_s = message.events[0].arrived_s if message.events else 0.0
+            behind_s = clock.ours(first_s) - first_s
             for heard in message.events:
                 try:
                     event = by_our_clock(heard.event, clock)
@@ -532,7 +580,7 @@ class FleetEnd:
                     self._fail(FailureKind.TOOL, f"not understood: {visible(str(error))}")
                     continue
                 self._is_ready |= isinstance(event, Ready) and self._role is Role.SERVER
-                self._listener.take(self._role, event, clock.ours(heard.arrived_s))
+                self._listener.take(self._role, event, heard.arrived_s + behind_s)
         self._link.fleet.taken(self._link.state.name, message)
 
     def _hear_end(self, over: EndOver) -> None:

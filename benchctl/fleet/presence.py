@@ -27,6 +27,10 @@ class HostPresence:
         """Of each heartbeat its own time, and how far that was ahead of ours when it came."""
         self.heartbeat: Heartbeat | None = None
         """The last one."""
+        self.offset_s = 0.0
+        """How far its clock is ahead of ours, less the least delay of a heartbeat."""
+        self.seen_s = -math.inf
+        """When it was there for sure, by our clock; minus infinity for never."""
 
     def hear(self, heartbeat: Heartbeat, now_s: float) -> None:
         """Take a heartbeat that came at a time of our clock, which may be monotonic."""
@@ -38,16 +42,8 @@ class HostPresence:
             self._leads.clear()
         self._leads.append((heartbeat.time_s, heartbeat.time_s - now_s))
         self.heartbeat = heartbeat
-
-    @property
-    def offset_s(self) -> float:
-        """How far its clock is ahead of ours, less the least delay of a heartbeat."""
-        return max((lead for _, lead in self._leads), default=0.0)
-
-    @property
-    def seen_s(self) -> float:
-        """When it was there for sure, by our clock; minus infinity for never."""
-        return max((at for at, _ in self._leads), default=-math.inf) - self.offset_s
+        self.offset_s = max(lead for _, lead in self._leads)
+        self.seen_s = max(at for at, _ in self._leads) - self.offset_s
 
 
 class Standstill:

@@ -26,6 +26,7 @@ from msgspec import Struct
 
 from benchctl.fleet.host_messages import SpoolState
 from benchctl.fleet.messages import EndRef
+from benchctl.units import format_size
 
 MOST_BYTES = 256 << 20
 # A result is some kilobytes at most, and there is one for each end.
@@ -84,13 +85,18 @@ class Account:
         """How many wait to be committed."""
 
     @property
+    def sample_bytes(self) -> int:
+        """How much of it samples may take."""
+        return self.most_bytes - self._reserved_bytes
+
+    @property
     def used_bytes(self) -> int:
         """How much of the disk it takes."""
         return sum(self.sizes.values())
 
     def fits(self, kind: Spooled, size: int) -> bool:
         """Return whether there is room for a record; counts it as dropped if not."""
-        room = self.most_bytes - (self._reserved_bytes if kind is Spooled.SAMPLES else 0)
+        room = self.sample_bytes if kind is Spooled.SAMPLES else self.most_bytes
         fits = self.used_bytes + size <= room
         self.dropped += not fits
         return fits
@@ -181,11 +187,11 @@ class Spool:
             if not is_whole:
                 path.unlink()
         self._segment = max(self.account.sizes, default=-1) + 1
-        self._file = self._open()
+        self._file = self._open(self._segment)
 
-    def _open(self) -> int:
+    def _open(self, segment: int) -> int:
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
-        return os.open(self._path(self._segment), flags, 0o600)
+        return os.open(self._path(segment), flags, 0o600)
 
     def _path(self, segment: int) -> Path:
         return self._folder / f"{segment:012d}.segment"
@@ -196,11 +202,11 @@ class Spool:
         if not self.account.fits(kind, len(data)):
             return None
         at = self.account.sizes.get(self._segment, 0)
-        if at and at + len(data) > self._segment_bytes:
-            os.close(self._file)
-            self._segment, at = self._segment + 1, 0
-            self._file = self._open()
         try:
+            if at and at + len(data) > self._segment_bytes:
+                file = self._open(self._segment + 1)
+                os.close(self._file)
+                self._file, self._segment, at = file, self._segment + 1, 0
             written = os.write(self._file, data)
             if written < len(data):
                 raise OSError("the disk is full")
@@ -246,10 +252,19 @@ class Spool:
     def _remove(self, segments: list[int]) -> None:
         for segment in segments:
             if segment == self._segment:
-                os.close(self._file)
-                self._segment += 1
-                self._file = self._open()
-            self._path(segment).unlink(missing_ok=True)
+                os.ftruncate(self._file, 0)  # a full disk may have no room for another one
+            else:
+                self._path(segment).unlink(missing_ok=True)
+
+    @property
+    def why_full(self) -> str:
+        """Why it may not take what an end says that begins now; empty if it has room."""
+        state = self.state
+        if state.free_bytes < self._segment_bytes:
+            return f"its disk is full: {format_size(state.free_bytes)} are left for its spool"
+        if state.used_bytes + self._segment_bytes > self.account.sample_bytes:
+            return f"its spool is full: it holds {format_size(state.used_bytes)} that wait"
+        return ""
 
     @property
     def state(self) -> SpoolState:

@@ -12,6 +12,7 @@ ppm until it is known. Its error does not rely on that: either clock may be corr
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
 
 from msgspec import Struct
 
@@ -25,6 +26,8 @@ MOST_APART = MOST_DRIFT + 500e-6
 WANDER = 1e-6
 # At one trip a second, a quarter of an hour: a drift of 50 ppm is 45 ms there.
 _KEPT = 1000
+# All trips are looked at when a part of them is new: each of a thousand would cost a millisecond.
+_PARTS = 20
 # What the schedulers of both ends add to a trip that took the least time.
 _GRAIN_S = 20e-6
 
@@ -63,6 +66,8 @@ class HostClock:
         """The trips whose ways there and back say most of the offset."""
         self._highest = self._lowest = self._there
         """And those that bound it for certain."""
+        self._new = 0
+        """How many trips came since all of them were looked at."""
         self._least_s = 0.0
         self._drift: float | None = 0.0
         self._doubt = 0.0
@@ -78,12 +83,23 @@ class HostClock:
                 self._trips.clear()
                 self.steps += 1
         self._trips.append(trip)
-        self._least_s = min(trip.length_s for trip in self._trips)
-        self._drift, self._doubt = self._drifting()
-        self._there = min(self._trips, key=lambda one: self._most_s(one, trip.at_s))
-        self._back = max(self._trips, key=lambda one: self._least_ahead_s(one, trip.at_s))
-        self._highest = min(self._trips, key=lambda one: _highest_s(one, trip.at_s))
-        self._lowest = max(self._trips, key=lambda one: _lowest_s(one, trip.at_s))
+        self._new += 1
+        if self._new * _PARTS >= len(self._trips):
+            self._new = 0
+            self._least_s = min(trip.length_s for trip in self._trips)
+            self._drift, self._doubt = self._drifting()
+            self._choose(self._trips, trip.at_s)
+        else:
+            self._least_s = min(self._least_s, trip.length_s)
+            best = self._there, self._back, self._highest, self._lowest, trip
+            self._choose(best, trip.at_s)
+
+    def _choose(self, trips: Iterable[Trip], at_s: float) -> None:
+        """Choose the trips that say most at a time."""
+        self._there = min(trips, key=lambda one: self._most_s(one, at_s))
+        self._back = max(trips, key=lambda one: self._least_ahead_s(one, at_s))
+        self._highest = min(trips, key=lambda one: _highest_s(one, at_s))
+        self._lowest = max(trips, key=lambda one: _lowest_s(one, at_s))
 
     def forget(self) -> None:
         """Know nothing any more, as after a change of the way."""

@@ -332,11 +332,11 @@ class Recorder:
     @contextmanager
     def at_once(self) -> Iterator[None]:
         """Write all of a block in one transaction, at the next `flush`."""
-        self._gathers = True
+        before, self._gathers = self._gathers, True
         try:
             yield
         finally:
-            self._gathers = False
+            self._gathers = before
 
     def _take(self, step: Callable[[], object]) -> None:
         self._steps.append(step)

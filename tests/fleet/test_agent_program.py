@@ -10,6 +10,7 @@ import pytest
 from fleet.fleet_support import Fleet, connected, need_server
 from fleet.small import Coordinator, flow, measure, until
 
+from benchctl.fleet.host_messages import Ping
 from benchctl.fleet.link import FleetHosts
 from benchctl.fleet.messages import COORDINATOR
 from benchctl.fleet.resident.program import LIMITS_FILE
@@ -146,7 +147,7 @@ def test_hosts_take_the_new_key_of_a_coordinator(run, tmp_path):
         await until(taken, 20)
         signer = Signer(directory.coordinator_key(), "lab", COORDINATOR)
         fleet.hosts._identity.signer, fleet.hosts._identity.epoch = signer, 2
-        await fleet.hosts.hosts["paris"].ping()
+        await fleet.hosts.hosts["paris"].request(Ping())
 
     run(main)
 

@@ -1,14 +1,21 @@
 """Trials between two agents that stay, through the real engine, with real tools over loopback."""
 
 import asyncio
+import shutil
 import time
 
-from fleet.small import HERE, SmallFleet, flow, measure, until
+import pytest
+from fleet.small import FLEET, HERE, PARIS, SmallFleet, flow, measure, until
 from msgspec.structs import replace
 
+from benchctl.errors import HostError
 from benchctl.fleet import driven_host
 from benchctl.fleet.limits import Limits
+from benchctl.fleet.link import RunWays
+from benchctl.fleet.messages import COORDINATOR, FleetMessage
 from benchctl.fleet.resident.states import EndState
+from benchctl.fleet.trust.signing import Signer
+from benchctl.hosts.hosts import Hosts
 from benchctl.hosts.sent.hostlock import HostLock
 
 # Of an attempt: longer than two tools need to start on a busy machine.
@@ -109,6 +116,79 @@ def test_a_host_that_is_cut_off_brings_all_that_it_measured(tmp_path, monkeypatc
     found = asyncio.run(main())
     assert (found.status, found.last.error) == ("ok", "")
     assert len([one for one in found.samples["bulk"] if one.role == "client"]) >= 8
+
+
+def test_a_heartbeat_of_another_version_is_told_with_both_versions(tmp_path):
+    class Newer(FleetMessage, frozen=True, tag="heartbeat"):
+        nonce: str
+        time_s: float
+        version: str
+        mood: str
+
+    async def main():
+        async with SmallFleet(tmp_path) as fleet:
+            beat = Newer("n", time.time(), "99.0", "good")
+            for signer in ("eve", "paris"):  # she signs as paris, with her own key
+                sealed = Signer(fleet.secrets[signer], FLEET, "paris").seal(
+                    beat, COORDINATOR, epoch=1, now_s=time.time()
+                )
+                assert "paris" not in fleet.hosts.hosts
+                fleet.broker.deliver("bench.hb.paris", sealed)
+                await asyncio.sleep(0.1)
+            with pytest.raises(HostError) as error:
+                await fleet.hosts.open("paris", PARIS.reach)
+            return error.value.message
+
+    said = asyncio.run(main())
+    assert said.startswith("host paris has benchctl 99.0, which the coordinator's")
+    assert "does not understand: upgrade the older one" in said
+
+
+def test_a_host_whose_disk_is_full_takes_no_plan_and_says_so(tmp_path, monkeypatch):
+    async def main():
+        async with SmallFleet(tmp_path) as fleet:
+            await fleet.start("paris", "oslo")
+            free = shutil.disk_usage(tmp_path)._replace(free=1000)
+            monkeypatch.setattr(shutil, "disk_usage", lambda _: free)
+            return await measure(fleet, attempts=3)
+
+    found = asyncio.run(main())
+    assert (found.status, len(found.flows)) == ("failed", 1)
+    assert found.last.error == "host oslo: its disk is full: 1000 B are left for its spool"
+
+
+def test_a_running_trial_waits_for_its_host_as_long_as_the_profile_says(tmp_path, monkeypatch):
+    monkeypatch.setattr(driven_host, "AWAY_S", 0.5)
+
+    async def main():
+        async with SmallFleet(tmp_path) as fleet:
+            await fleet.start("paris")
+            async with Hosts(ways=RunWays(fleet.hosts, 1.0)) as hosts:
+                link = await hosts.link(PARIS)
+                await fleet.carriers["paris"].cut()
+                await until(lambda: link.lost)
+                return link.lost
+
+    assert "so it is not waited for any longer" in asyncio.run(main())
+
+
+def test_a_host_that_is_there_and_answers_nothing_holds_up_no_trial(tmp_path, monkeypatch):
+    monkeypatch.setattr("benchctl.fleet.link.PREPARED_S", 0.5)
+
+    async def ignores(*_):
+        pass
+
+    async def main():
+        async with SmallFleet(tmp_path) as fleet:
+            await fleet.start("paris", "oslo")
+            fleet.agents["paris"]._reply = ignores
+            fleet.hosts.hosts["paris"].forget_clock()
+            async with asyncio.timeout(20):
+                async with Hosts(ways=fleet.hosts) as hosts:
+                    with pytest.raises(HostError, match="is there, and answers nothing"):
+                        await hosts.clock_of(PARIS)
+
+    asyncio.run(main())
 
 
 def test_a_go_that_comes_late_fails_the_attempt(tmp_path, monkeypatch):

@@ -114,6 +114,7 @@ class SideBySide:
             while not self._stops:
                 self._start_all()
                 if not (self._tasks or self._matching.open):
+                    self._context.recorder.flush()  # which trial is next may depend on the last
                     row = await add()
                     if row is None:
                         break

@@ -113,6 +113,7 @@ class Measuring:
         for flow in flows:
             context.recorder.update_flow(flow.recording.flow_id, status=Status.RUNNING)
         self._update(started_time=common_start)
+        context.recorder.flush()  # before hosts begin, so that the next process knows that they did
         context.site.begin(common_start)
         watching = [asyncio.ensure_future(watch_hosts(flow, context.hosts)) for flow in flows]
         pending = {asyncio.ensure_future(self._run_flow(flow, common_start)) for flow in flows}

@@ -10,7 +10,7 @@ import fcntl
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -107,10 +107,14 @@ class FleetDirectory:
             raise FleetError(f"{path} is damaged: {error}", "bring it back from a backup") from None
         return self._members
 
+    def known_keys(self) -> Mapping[str, KnownKey]:
+        """Return the keys of all members of now, by what names them in an envelope."""
+        self.members()
+        return self._keys
+
     def find(self, key: str) -> KnownKey | None:
         """Return the key of a member of now that an envelope names."""
-        self.members()
-        return self._keys.get(key)
+        return self.known_keys().get(key)
 
     def change(self, how: Callable[[Members], Members], *, at_once: bool = True) -> Members:
         """Change who is in the fleet; the server knows it at once. Raises FleetError.

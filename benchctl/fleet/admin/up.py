@@ -9,6 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
+from benchctl.errors import FleetError
 from benchctl.fleet.admin.directory import FleetDirectory
 from benchctl.fleet.admin.server import ENDS_WITH_US, TrialServer
 
@@ -48,8 +49,13 @@ async def _keep_server(server: TrialServer, say: Callable[[str], None]) -> None:
         assert server.process is not None
         await server.process.wait()
         say("The server has died, and is started again.")
-        await asyncio.sleep(_AGAIN_S)
-        await server.__aenter__()
+        while True:
+            await asyncio.sleep(_AGAIN_S)
+            try:
+                await server.__aenter__()
+                break
+            except FleetError as error:  # a machine that is busy
+                say(f"The server did not start: {error.message}; trying again.")
 
 
 async def _keep_coordinator(directory: FleetDirectory, say: Callable[[str], None]) -> None:

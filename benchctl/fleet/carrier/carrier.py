@@ -73,8 +73,12 @@ class Carrier(Protocol):
         If messages are carried now, none that is sent after the return is left out.
         """
 
-    async def follow(self, subject: str, after: int, on_message: OnMessage) -> Subscription:
+    async def follow(
+        self, subject: str, after: int, on_message: OnMessage, since_s: float = 0.0
+    ) -> Subscription:
         """Deliver the messages of a stream after a sequence, and all that come; none is left out.
+
+        With ``since_s``, what the stream got before that time of the server may be left out.
 
         Those that the stream no longer has are skipped: the next sequence then shows a gap. If the
         stream was lost and is another one now, all of it is delivered, with lower sequences.

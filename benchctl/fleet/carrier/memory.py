@@ -337,7 +337,9 @@ class MemoryCarrier:
         self.subscriptions.add(subscription)
         return subscription.listen()
 
-    async def follow(self, subject: str, after: int, on_message: OnMessage) -> _Subscription:
+    async def follow(
+        self, subject: str, after: int, on_message: OnMessage, since_s: float = 0.0
+    ) -> _Subscription:
         self.broker.kept(subject)
         subscription = _Subscription(self, subject, on_message)
         self.subscriptions.add(subscription)

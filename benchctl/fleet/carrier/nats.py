@@ -16,6 +16,7 @@ import secrets
 import ssl
 from collections.abc import Callable
 from contextlib import AsyncExitStack, suppress
+from datetime import UTC, datetime
 from functools import partial
 from random import uniform
 from typing import Any, Final, Self
@@ -50,6 +51,8 @@ MOST_WAITING: Final = 4096
 HEARTBEAT_S: Final = 1.0
 """So often the server says that a stream has nothing new."""
 SILENCE_S: Final = 3 * HEARTBEAT_S
+
+_LOG = logging.getLogger(__name__)
 
 NOT_LET_IN: Final = "the server does not know this key: it was withdrawn, or never joined"
 
@@ -149,24 +152,21 @@ class NatsCarrier:
             try:
                 await _ask(self._demand(), subject, data, headers)
                 return
-            except nats.js.errors.APIError as error:
-                if error.err_code in _FULL:
+            except (ConnectionError, TimeoutError, nats.errors.Error) as error:
+                if isinstance(error, nats.js.errors.APIError) and error.err_code in _FULL:
                     raise StreamFullError(error.description or "the stream is full") from error
                 self.why = _why(error)
-                await asyncio.sleep(uniform(0.2, 0.5))
-            except nats.errors.NoRespondersError as error:  # the server has only just begun
-                self.why = _why(error)
-                await asyncio.sleep(uniform(0.2, 0.5))
-            except (ConnectionError, TimeoutError, nats.errors.Error) as error:
-                self.why = _why(error)
+                await asyncio.sleep(uniform(0.2, 0.5))  # it may have only just begun
 
     async def listen(self, subject: str, on_message: OnMessage) -> _Core:
         subscription = _Core(self, subject, on_message)
         await self._add(subscription)
         return subscription
 
-    async def follow(self, subject: str, after: int, on_message: OnMessage) -> _Ordered:
-        subscription = _Ordered(self, subject, after, on_message)
+    async def follow(
+        self, subject: str, after: int, on_message: OnMessage, since_s: float = 0.0
+    ) -> _Ordered:
+        subscription = _Ordered(self, subject, after, on_message, since_s)
         await self._add(subscription)
         return subscription
 
@@ -232,7 +232,7 @@ class NatsCarrier:
             closed = asyncio.Event()
             client = Client()
             try:
-                await self._connect(client, url, hostname, closed)
+                reading = await self._connect(client, url, hostname, closed)
                 async with self._attaching:
                     for subscription in list(self._subscriptions):
                         await subscription.attach(client)
@@ -240,26 +240,31 @@ class NatsCarrier:
                     self._client = client
                 async with self._changed:
                     self._changed.notify_all()
-                await closed.wait()
+                await asyncio.wait([reading])
                 error = client.last_error
                 self.why = _plain(_why(error)) if error else "it has closed"
             except nats.errors.NoServersError:  # after an error that was heard
                 self.why = (self._tunnel and self._tunnel.why) or self.why
             except _UNREACHABLE as error:
                 self.why = (self._tunnel and self._tunnel.why) or _not_connected(client, error)
+            except Exception as error:  # of a server, or a nats-py, that nobody has seen yet
+                self.why = _why(error)
+                _LOG.exception("the connection to %s", self._address)
             finally:
                 closed.set()
                 self._client = None
                 _give_up(client)
-                with suppress(*_UNREACHABLE):
-                    await client.close()
+                await _close(client)
             await asyncio.sleep(uniform(0.3, 1.0))
 
     async def _connect(
         self, client: Client, url: str, hostname: str, closed: asyncio.Event
-    ) -> None:
-        async def on_close() -> None:
-            closed.set()
+    ) -> asyncio.Task[None]:
+        """Connect a client, and return what reads from the server until the connection ends.
+
+        nats-py itself does not say that a connection has ended if it fails at that time: if what
+        it still wants to write is taken by nobody.
+        """
 
         async def on_error(error: Exception) -> None:
             if not closed.is_set():
@@ -282,11 +287,12 @@ class NatsCarrier:
             max_reconnect_attempts=1,
             reconnect_time_wait=0,
             pending_size=8 << 20,
-            closed_cb=on_close,
             error_cb=on_error,
         )
         shown = client._transport._io_writer.get_extra_info("peercert")  # type: ignore[union-attr]
         self._certificate_ends_s = float(ssl.cert_time_to_seconds(shown["notAfter"]))
+        assert client._reading_task is not None
+        return client._reading_task
 
 
 class _Subscription:
@@ -342,11 +348,16 @@ class _Core(_Subscription):
 
 class _Ordered(_Subscription):
     def __init__(
-        self, carrier: NatsCarrier, subject: str, after: int, on_message: OnMessage
+        self, carrier: NatsCarrier, subject: str, after: int, on_message: OnMessage, since_s: float
     ) -> None:
         super().__init__(carrier, subject, on_message)
         self._stream = next(s.name for s in STREAMS if matches(s.subject, subject))
         self._last = after
+        self._last_time = datetime.fromtimestamp(since_s, UTC) if since_s else None
+        """When the server got the last message that came."""
+        self._is_another = since_s > 0
+        """Whether it goes on by this time: the stream has lost messages that came, and gave their
+        numbers to others."""
         self._number = 0
         self._consumer = ""
         self._heard_s = 0.0
@@ -376,7 +387,9 @@ class _Ordered(_Subscription):
                     with suppress(TimeoutError):
                         await asyncio.wait_for(self._is_broken.wait(), HEARTBEAT_S)
                         break
-            except _UNREACHABLE as error:  # no such stream yet, or cut off
+            except Exception as error:
+                if not isinstance(error, _UNREACHABLE):  # no such stream yet, or cut off
+                    _LOG.exception("the stream %s", self._stream)
                 self._carrier.why = _why(error)
                 await asyncio.sleep(uniform(0.2, 0.5))
 
@@ -385,8 +398,7 @@ class _Ordered(_Subscription):
             with suppress(*_UNREACHABLE):
                 await self._drop()
         state = (await _ask(client, f"$JS.API.STREAM.INFO.{self._stream}", b"{}"))["state"]
-        if state["last_seq"] < self._last:  # this is another stream
-            self._last = 0
+        self._is_another |= state["last_seq"] < self._last
         consumer, to = secrets.token_hex(8), client.new_inbox()
         self._consumer = consumer
         self._number = 0
@@ -401,8 +413,7 @@ class _Ordered(_Subscription):
         config = {
             "name": consumer,
             "deliver_subject": to,
-            "deliver_policy": "by_start_sequence",
-            "opt_start_seq": self._last + 1,
+            **self._start(),
             "filter_subject": self._subject,
             "ack_policy": "none",
             "max_deliver": 1,
@@ -417,6 +428,20 @@ class _Ordered(_Subscription):
         await _ask(client, create, json.dumps(body).encode())
         self._heard_s = asyncio.get_running_loop().time()
 
+    def _start(self) -> dict[str, Any]:
+        """Return where a consumer begins: with the last message, which shows if it is the same."""
+        if self._last_time is None:
+            return {
+                "deliver_policy": "by_start_sequence",
+                "opt_start_seq": 1 if self._is_another else self._last + 1,
+            }
+        if self._is_another:
+            return {
+                "deliver_policy": "by_start_time",
+                "opt_start_time": self._last_time.isoformat(),
+            }
+        return {"deliver_policy": "by_start_sequence", "opt_start_seq": self._last}
+
     async def _take(self, client: Client, consumer: str, message: Msg) -> None:
         if consumer != self._consumer:
             return
@@ -428,14 +453,20 @@ class _Ordered(_Subscription):
             if int(headers.get("Nats-Last-Consumer", self._number)) != self._number:
                 self._is_broken.set()
             return
-        sequence = message.metadata.sequence
+        sequence, time = message.metadata.sequence, message.metadata.timestamp
         if sequence.consumer != self._number + 1:
             self._is_broken.set()
+            return
+        if sequence.stream == self._last and self._last_time is not None and not self._is_another:
+            self._number += 1
+            if time != self._last_time:
+                self._is_another, self._consumer = True, ""
+                self._is_broken.set()
             return
         await self._waiting.put(Delivered(message.subject, message.data, sequence.stream))
         if consumer == self._consumer:
             self._number += 1
-            self._last = sequence.stream
+            self._last, self._last_time, self._is_another = sequence.stream, time, False
 
 
 async def _ask(
@@ -472,6 +503,19 @@ def _give_up(client: Client) -> None:
     for waiting in list(client._resp_map.values()):
         if not waiting.done():
             waiting.set_exception(nats.errors.ConnectionClosedError())
+
+
+async def _close(client: Client) -> None:
+    """Close a client, whose server may take nothing any more."""
+    try:
+        async with asyncio.timeout(CONNECT_S):
+            await client.close()
+    except _UNREACHABLE as error:
+        _LOG.debug("a connection that was closed: %s", error)
+    finally:
+        writer = getattr(client._transport, "_io_writer", None)
+        if writer is not None:
+            writer.transport.abort()
 
 
 def _not_connected(client: Client, error: Exception) -> str:

@@ -16,7 +16,7 @@ from benchctl.fleet.coordinator.lease import CoordinatorLease
 from benchctl.fleet.coordinator.log_sender import LogSender
 from benchctl.fleet.coordinator.runs import FleetRuns, LimitsOf
 from benchctl.fleet.host_messages import OfEnd
-from benchctl.fleet.link import FleetHosts
+from benchctl.fleet.link import FleetHosts, RunWays
 from benchctl.fleet.messages import COORDINATOR, EndRef
 from benchctl.fleet.person_messages import PEOPLE, RunWrites
 from benchctl.fleet.trust.keys import SigningKey
@@ -26,6 +26,9 @@ from benchctl.store.log.logged import EndKey, last_received, prepare_log, reques
 
 TICK_S = 1.0
 _DRAIN_S = 2.0
+# What came before the first attempt that is still open is committed, or is sent again by its host.
+_CLOCKS_APART_S = 300.0
+"""By which the server's clock and this one may differ."""
 
 
 class FleetMembers:
@@ -76,7 +79,7 @@ class Coordinator:
         self.runs = FleetRuns(
             store,
             installed() if registry is None else registry,
-            lambda on_connect: Hosts(on_connect, ways=self.hosts),
+            lambda wait_s, greet: Hosts(greet, ways=RunWays(self.hosts, wait_s)),
             members.limits,
             wall,
             on_logged=self._log.logged,
@@ -186,6 +189,7 @@ class Coordinator:
             self._log.name(known.run_id, known.name)
         self._log.begin()
         self.runs.recover()
+        self.hosts.since_s = min(self._wall(), self.runs.adopted_since_s) - _CLOCKS_APART_S
         async with self.hosts, asyncio.TaskGroup() as group:
             group.create_task(self.lease.keep())
             group.create_task(self._log.run())

@@ -47,7 +47,7 @@ from benchctl.fleet.person_messages import (
     Submitted,
     ToPerson,
 )
-from benchctl.fleet.trust.signing import UntrustedError, Verifier
+from benchctl.fleet.trust.signing import UntrustedError, Verifier, WrongTimeError
 from benchctl.store.copies.copy import copy_run
 from benchctl.store.read import Reader
 
@@ -81,6 +81,11 @@ class Desk:
         """Take a message; its answer follows when it is there."""
         try:
             signed = self._verifier.open(message.data, self._wall(), OfPerson)
+        except WrongTimeError as error:
+            if message.subject == f"bench.submit.{error.sender}" and message.reply is not None:
+                refused = Refused(error.why, "compare this machine's clock with the coordinator's")
+                await message.reply(self._seal(refused, error.sender))
+            return
         except UntrustedError:
             return  # whoever cannot sign gets no answer, which could be sent anywhere
         if message.subject != f"bench.submit.{signed.head.sender}":

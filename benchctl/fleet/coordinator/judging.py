@@ -69,7 +69,7 @@ def _spec(prepared: Planned, flow: BoundFlow, role: Role, deadline_s: float) -> 
 
 async def _asked(state: DrivenHost, ends: Sequence[PreparedEnd]) -> list[str]:
     if state.away:
-        return []
+        return [state.away] if state.is_other else []
     try:
         answer = await state.ask(JudgeEnds(list(ends)))
     except HostError as error:

@@ -7,12 +7,14 @@ higher one, and hosts refuse lower ones from then on.
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import platform
 from collections.abc import Awaitable, Callable
 
 from benchctl.errors import FleetError
 from benchctl.fleet.carrier.carrier import Carrier, LeaseError
+from benchctl.fleet.carrier.streams import LEASE_LIFE_S
 
 LEASE_KEY = "coordinator"
 RENEW_S = 0.5
@@ -70,18 +72,22 @@ class CoordinatorLease:
     async def keep(self) -> None:
         """Renew the lease for ever. Raises LostLeaseError when another coordinator has it.
 
-        A lease that ended meanwhile, and that nobody took, is taken again with a higher epoch.
+        A lease that ended meanwhile, and that nobody took, is taken again with a higher epoch. A
+        renewal without an answer may have come: its revision is not known here, and it ends first.
         """
+        unknown_until = -math.inf
         while True:
             await self._sleep(RENEW_S)
             began = self._clock()
             try:
                 self.epoch = await self._renewal()
             except LeaseError:
-                raise LostLeaseError("another coordinator has taken over this fleet") from None
+                if self._clock() > unknown_until:
+                    raise LostLeaseError("another coordinator has taken over this fleet") from None
             except ConnectionError:
-                continue
-            self._renewed = began
+                unknown_until = self._clock() + LEASE_LIFE_S + 2 * RENEW_S
+            else:
+                self._renewed = began
 
     async def _renewal(self) -> int:
         try:

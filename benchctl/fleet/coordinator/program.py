@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -21,8 +22,6 @@ from benchctl.fleet.trust.signing import KnownKey
 
 STORE = "benchctl.sqlite"
 _LOOK_S, _CONNECT_S = 0.5, 10.0
-# Of an attacker, too.
-_MOST_KEYS = 10_000
 
 
 def main(path: Path, *, wait: bool = True) -> int:
@@ -84,17 +83,14 @@ class _Members:
 
     def __init__(self, directory: FleetDirectory) -> None:
         self._directory = directory
-        self._found: dict[str, KnownKey | None] = {}
+        self._keys: Mapping[str, KnownKey] = {}
         self._until_s = 0.0
 
     def find(self, key: str) -> KnownKey | None:
         """Return the key that an envelope names."""
-        if time.monotonic() > self._until_s:
-            self._found.clear()
-            self._until_s = time.monotonic() + _LOOK_S
-        if key not in self._found and len(self._found) < _MOST_KEYS:
-            self._found[key] = self._directory.find(key)
-        return self._found.get(key)
+        if (now_s := time.monotonic()) > self._until_s:
+            self._keys, self._until_s = self._directory.known_keys(), now_s + _LOOK_S
+        return self._keys.get(key)
 
 
 def _first(errors: BaseExceptionGroup[BenchctlError]) -> BenchctlError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from functools import partial
@@ -16,6 +17,7 @@ from benchctl.fleet.admin.members import Person
 from benchctl.fleet.coordinator.queue import AskedRun, waits_for
 from benchctl.hosts.hosts import Hosts, OnConnect
 from benchctl.run.planned import FleetTarget
+from benchctl.run.record import Trial
 from benchctl.run.status import Status
 from benchctl.store.locks import Liveness
 from benchctl.store.log.logged import (
@@ -40,7 +42,7 @@ class FleetRuns:
         self,
         store: Path,
         registry: Registry,
-        hosts: Callable[[OnConnect], Hosts],
+        hosts: Callable[[float, OnConnect], Hosts],
         limits: LimitsOf,
         wall: Callable[[], float],
         *,
@@ -48,7 +50,10 @@ class FleetRuns:
         on_written: Callable[[str, Mapping[EndKey, int]], object],
         on_ended: Callable[[str], object],
     ) -> None:
-        """``hosts`` gives a run its hosts; ``on_written`` hears of the events of its ends."""
+        """``hosts`` gives a run its hosts, for which it waits so many seconds.
+
+        ``on_written`` hears of the events of its ends.
+        """
         self._on_ended = on_ended
         self.store = store
         self._registry, self._hosts, self._limits, self._wall = registry, hosts, limits, wall
@@ -63,6 +68,8 @@ class FleetRuns:
         """Of the runs that are measured."""
         self.adopted: set[tuple[str, int, int]] = set()
         """Run, position and attempt of what hosts had begun when this coordinator began."""
+        self.adopted_since_s = math.inf
+        """When the first of these was started."""
 
     # --- at the start and the end ---------------------------------------------------------------
 
@@ -85,9 +92,12 @@ class FleetRuns:
                 )  # fmt: skip
                 self._asked[run.name] = request
                 if stored.status == Status.RUNNING:
-                    begun = dict(_begun(reader, run.id))
-                    kept = list(begun)
-                    self.adopted |= {(run.name, at, number) for at, number in begun.items()}
+                    kept = []
+                    for trial, attempt in _begun(reader, run.id):
+                        kept.append(trial.position)
+                        self.adopted.add((run.name, trial.position, attempt))
+                        since_s = trial.started_time or 0.0
+                        self.adopted_since_s = min(self.adopted_since_s, since_s)
                     reopen_logged(self.store, run.id, self._on_logged, kept=kept)
                 if stored.status in (Status.PLANNED, Status.RUNNING):
                     self._waiting[run.name] = request
@@ -120,10 +130,12 @@ class FleetRuns:
         return waits_for(request, limits, [self._asked[name] for name in self._running])
 
     def _start(self, request: AskedRun) -> None:
+        with closing(Reader(self.store)) as reader:
+            wait_s = reader.run(request.run_id).settings.host_wait_s
         parts = RunnerParts(
             self._liveness,
             None,
-            self._hosts,
+            partial(self._hosts, wait_s),
             partial(self._open_own, request.name),
         )
         runner = Runner(self.store, request.run_id, self._registry, parts=parts)
@@ -200,10 +212,10 @@ class FleetRuns:
             yield request, self._waits_for(request) or "the next moment"
 
 
-def _begun(reader: Reader, run_id: int) -> Iterator[tuple[int, int]]:
-    """Yield the trials whose hosts were told to go, and that have no result: position, attempt."""
+def _begun(reader: Reader, run_id: int) -> Iterator[tuple[Trial, int]]:
+    """Yield the trials whose hosts were told to go, and that have no result, and the attempt."""
     for trial in reader.trials(run_id):
         if trial.status is Status.RUNNING and trial.started_time:
             flows = reader.flows(trial.id)
             if flows and all(flow.status is Status.RUNNING for flow in flows):
-                yield trial.position, flows[0].attempt
+                yield trial, flows[0].attempt

@@ -318,6 +318,8 @@ class HostAgent:
     ) -> tuple[str, EndAmount]:
         """Return why an end may not run here, empty if it may, and what it sends and receives."""
         name = self._identity.name
+        if why := self._spool.why_full:
+            return f"host {name}: {why}", NOTHING
         here = next((one for one in self._plugins if one.name == spec.backend), None)
         if here is None:
             return f"host {name} has no backend {spec.backend}", NOTHING
@@ -428,7 +430,7 @@ class HostAgent:
             nonce=self.nonce, time_s=time.time(), version=benchctl.__version__,
             plugins=self._plugins, limits=self._limits.words, spool=self._spool.state,
             clock=facts.clock(), running=tuple(self._states.running),
-            recent=tuple(self._states.recent), addresses=self._identity.addresses,
+            addresses=self._identity.addresses,
             certificate_ends_s=self._carrier.certificate_ends_s,
         )  # fmt: skip
 

@@ -29,7 +29,6 @@ from benchctl.fleet.host_messages import (
     Lock,
     OfHost,
     Ping,
-    Pong,
     Prepare,
     Prepared,
     PreparedAt,
@@ -161,7 +160,7 @@ class States:
             case Committed():
                 return [*map(Forget, message.ends), Reply(number, Done())]
             case Ping():
-                return [Reply(number, Pong(now_s))]
+                return [Reply(number, Done())]
         return [Reply(number, Refused("this agent does not know that message"))]
 
     def _prepare(self, number: int, message: Prepare, now_s: float) -> list[Effect]:
@@ -213,7 +212,9 @@ class States:
         return effects
 
     def _go(self, number: int, message: Go, now_s: float) -> list[Effect]:
-        for end in message.ends:
+        # Those that have ended say how, and that they were let go before if the answer was lost.
+        ends = [end for end in message.ends if end.ref not in self.recent]
+        for end in ends:
             held = self._ends.get(end.ref)
             if held is not None and held.was_let_go:
                 return [Reply(number, Done())]  # the first answer was lost
@@ -223,11 +224,11 @@ class States:
                 late_s = now_s - end.latest_s
                 why = f"the go for {_of(end.ref)} came {late_s:.3f} s late"
                 return [Reply(number, Refused(why, "the clock, or the way to this host, is slow"))]
-        for end in message.ends:
+        for end in ends:
             held = self._ends[end.ref]
             held.state, held.was_let_go = EndState.RUNS, True
             held.due_s = max(end.at_s, now_s, held.spec.start_at_s or 0.0) + held.spec.deadline_s
-        return [*(LetGo(end.ref, end.at_s) for end in message.ends), Reply(number, Done())]
+        return [*(LetGo(end.ref, end.at_s) for end in ends), Reply(number, Done())]
 
     def _end(self, refs: Iterable[EndRef], *, kill: bool) -> list[Effect]:
         known = [ref for ref in refs if ref in self._ends]

@@ -10,14 +10,17 @@ import base64
 import binascii
 import hashlib
 import os
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from benchctl.errors import FleetError, MissingError
 
 if TYPE_CHECKING:
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import (
+        Ed25519PrivateKey,
+        Ed25519PublicKey,
+    )
 
 _USER: Final = bytes([20 << 3])
 # The first 5 bits say "seed", the next 8 what of, the other 3 nothing.
@@ -81,7 +84,9 @@ class SigningKey:
     @cached_property
     def private(self) -> Ed25519PrivateKey:
         """What `cryptography` signs with."""
-        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+        from cryptography.hazmat.primitives.asymmetric.ed25519 import (
+            Ed25519PrivateKey,
+        )
 
         return Ed25519PrivateKey.from_private_bytes(self._seed)
 
@@ -98,13 +103,19 @@ class SigningKey:
 def is_signed(public: bytes, signature: bytes, data: bytes) -> bool:
     """Return whether a signature is that of a public key for these very bytes."""
     from cryptography.exceptions import InvalidSignature
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
     try:
-        Ed25519PublicKey.from_public_bytes(public).verify(signature, data)
+        _verifying(public).verify(signature, data)
     except (InvalidSignature, ValueError):
         return False
     return True
+
+
+@lru_cache(maxsize=4096)
+def _verifying(public: bytes) -> Ed25519PublicKey:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+    return Ed25519PublicKey.from_public_bytes(public)
 
 
 def key_id(public: bytes) -> str:

@@ -46,6 +46,14 @@ class UntrustedError(Exception):
         self.why = why
 
 
+class WrongTimeError(UntrustedError):
+    """The message is a member's, and too old or too new: a clock may be wrong."""
+
+    def __init__(self, why: str, sender: str) -> None:
+        super().__init__(why)
+        self.sender = sender
+
+
 class KnownKey(Struct, frozen=True):
     """A public key, whose it is and what they may be."""
 
@@ -193,12 +201,15 @@ class _Repeats:
 def _judge_time(head: Head, now_s: float) -> None:
     if head.expires_s - head.issued_s > LONGEST_S:
         raise UntrustedError(f"the message is valid for more than {LONGEST_S:g} s")
+    why = ""
     if now_s > head.expires_s:
         late_s = now_s - head.expires_s
-        raise UntrustedError(f"the message expired {late_s:.0f} s ago; or a clock is wrong")
+        why = f"the message expired {late_s:.0f} s ago; or a clock is wrong"
     if head.issued_s > now_s + PATIENCE_S:
         early_s = head.issued_s - now_s
-        raise UntrustedError(f"the message is {early_s:.0f} s ahead; a clock is wrong")
+        why = f"the message is {early_s:.0f} s ahead; a clock is wrong"
+    if why:
+        raise WrongTimeError(why, head.sender)
 
 
 def seal(key: SigningKey, domain: bytes, body: bytes) -> bytes:

@@ -150,7 +150,9 @@ def _log(
 
 
 class LoggedRecorder(Recorder):
-    """Writes one run and logs what it writes; see `Recorder`.
+    """Writes one run and logs what it writes, at the next `flush`; see `Recorder`.
+
+    Each transaction is a message that is signed, so what happens within a moment shares one.
 
     `received` notes the last event of an end that is among what was recorded until then:
     ``on_written`` gets those that are in the store, after each transaction.
@@ -172,6 +174,7 @@ class LoggedRecorder(Recorder):
         self._refs: dict[int, FlowRef] = {}
         self._received: dict[EndKey, int] = {}
         self._logged: list[tuple[int, bytes]] = []
+        self._gathers = True
 
     is_replayed = False
     """Whether what comes was recorded before, by another process: then samples and notes do not

@@ -85,6 +85,58 @@ def test_a_server_that_stood_still_is_gone_on_with(fleet):
     asyncio.run(main())
 
 
+def test_a_connection_that_ends_before_all_is_written_is_made_again(fleet):
+    async def main():
+        server = fleet.server()
+        async with server, connected(fleet.carrier("paris")) as (host,):
+            unwritten = b"PUB bench.hb.paris 1\r\nx\r\n"
+            host._client._pending.append(unwritten)
+            host._client._pending_data_size += len(unwritten)
+            server.process.kill()
+            await server.process.wait()
+            await server.__aenter__()
+            await host.wait_connected(10)
+
+    asyncio.run(main())
+
+
+def test_what_a_server_gave_numbers_that_it_had_given_before_is_delivered(fleet):
+    async def main():
+        server, got = fleet.server(), Got()
+        hosts = fleet.carrier("paris"), fleet.carrier("coordinator")
+        async with server, connected(*hosts) as (host, coordinator):
+            await coordinator.follow("bench.smp.*", 0, got)
+            for number in "123":
+                await host.publish("bench.smp.paris", number.encode(), number)
+            await got.until(3)
+            # The last ones were delivered, and not written.
+            async with coordinator._attaching:
+                server.process.kill()
+                await server.process.wait()
+                shutil.rmtree(fleet.directory.path / "streams")
+                await server.__aenter__()
+                for number in "4567":
+                    await host.publish("bench.smp.paris", number.encode(), number)
+            assert await got.until(7) == [b"1", b"2", b"3", b"4", b"5", b"6", b"7"]
+
+    asyncio.run(main())
+
+
+def test_a_stream_is_followed_since_a_time(fleet):
+    async def main():
+        got = Got()
+        hosts = fleet.carrier("paris"), fleet.carrier("coordinator")
+        async with fleet.server(), connected(*hosts) as (host, coordinator):
+            await host.publish("bench.res.paris", b"1", "1")
+            since_s = time.time()
+            for number in "23":
+                await host.publish("bench.res.paris", number.encode(), number)
+            await coordinator.follow("bench.res.*", 0, got, since_s)
+            assert await got.until(2) == [b"2", b"3"]
+
+    asyncio.run(main())
+
+
 def test_a_full_stream_is_said(fleet):
     async def main():
         setup = open_carrier(fleet.directory.server(), fleet.directory.setup_key(), "setup")

@@ -98,6 +98,43 @@ def test_a_cut_server_costs_no_lease_that_nobody_took():
     asyncio.run(main())
 
 
+def test_a_renewal_whose_answer_was_lost_costs_no_lease():
+    class Losing:
+        def __init__(self, carrier):
+            self.carrier, self.loses = carrier, False
+
+        async def lease(self, *asked):
+            revision = await self.carrier.lease(*asked)
+            if self.loses:
+                self.loses = False
+                raise ConnectionError("the server was killed")
+            return revision
+
+    async def main():
+        clock = Clock()
+        broker = Broker(now_s=clock)
+        carrier = Losing(broker.carrier())
+        lease = CoordinatorLease(carrier, clock, clock.sleep)
+        await lease.take(wait=False, say=print)
+        epoch, carrier.loses = lease.epoch, True
+        keeping = asyncio.ensure_future(lease.keep())
+        for _ in range(40):
+            await asyncio.sleep(0)
+        assert not carrier.loses
+        assert not keeping.done()
+        assert lease.is_sure
+        assert lease.epoch > epoch + 1
+        await broker.stand_still()  # nobody renews it, and another one takes it
+        clock.now += 5
+        await broker.go_on()
+        await CoordinatorLease(broker.carrier(), clock, clock.sleep).take(wait=True, say=print)
+        with pytest.raises(LostLeaseError):
+            async with asyncio.timeout(5):
+                await keeping
+
+    asyncio.run(main())
+
+
 # --- hosts --------------------------------------------------------------------------------------
 
 

@@ -1,6 +1,7 @@
 """A coordinator and its people over a carrier in memory: runs, their copies, who may stop what."""
 
 import asyncio
+import time
 from contextlib import closing
 
 import pytest
@@ -10,6 +11,7 @@ from msgspec.structs import replace
 from benchctl.errors import FleetError, UsageError
 from benchctl.fleet.copy import follow_run
 from benchctl.fleet.messages import Done
+from benchctl.fleet.person import PersonLink
 from benchctl.fleet.person_messages import ListQueue, ListRuns, Queue, RunList, StopRun
 from benchctl.run.status import Status
 from benchctl.store.copies.parcel import Parcel
@@ -171,6 +173,18 @@ def test_only_the_owner_and_admins_stop_a_run_and_all_see_the_queue(small):
             await until(lambda: not [*coordinator.runs.queue()])
             told = await eve.ask(ListRuns(), RunList)
             assert {one.status for one in told.runs} == {"interrupted"}
+
+    asyncio.run(main())
+
+
+def test_a_person_whose_clock_is_wrong_is_told(small):
+    async def main():
+        async with small.serving():
+            link = PersonLink(
+                small.broker.carrier(), small.members["alice"], lambda: time.time() - 3600
+            )
+            with pytest.raises(UsageError, match=r"expired 3[0-9]* s ago; or a clock is wrong"):
+                await link.ask(ListQueue(), Queue, timeout_s=10)
 
     asyncio.run(main())
 
