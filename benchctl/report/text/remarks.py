@@ -33,10 +33,10 @@ def remarks(report: Report, *, tables: bool = False) -> list[str]:
     lines = [*search_remarks(report)]
     if report.run.error and not tables:
         lines.append(f"the run failed: {report.run.error}")
-    reasons = {trial.id: why for trial, why in failures(report)}
+    reasons = {trial.position: why for trial, why in failures(report)}
     for trial in (trial.trial for trial in report.trials):
         name = f"trial {trial.position + 1}{at_point(trial.point, ' ({})')}, repeat {trial.repeat}"
-        if (why := reasons.get(trial.id)) is not None:
+        if (why := reasons.get(trial.position)) is not None:
             lines.append(f"{name}: {trial.status}{f': {why}' if why else ''}")
         broken = dict.fromkeys(link["link"] for link in trial.links if not link["kept"])
         if broken:

@@ -72,6 +72,7 @@ def test_a_core_message_reaches_whoever_listens_then_and_is_answered(world):
         host, coordinator = world.carrier("paris"), world.carrier("coordinator")
         async with connected(host, coordinator):
             await host.send("bench.hb.paris", b"lost")
+            await (await host.listen("bench.run.paris", got)).close()  # the server has all by then
             listening = await coordinator.listen("bench.hb.*", got)
             await host.send("bench.hb.paris", b"1")
             assert await got.until(1) == [b"1"]

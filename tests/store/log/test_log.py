@@ -111,9 +111,9 @@ def test_repeats_change_nothing_and_a_gap_is_an_error(stores, tmp_path):
     store, copy, copied = stores
     messages = []
     record(store, messages).close()
-    replay(copy, copied, [one for one in messages[:5] for _ in range(2)])
-    with pytest.raises(GapError, match="message 6"):
-        replay(copy, copied, messages[6:])
+    replay(copy, copied, [messages[0]] * 2)
+    with pytest.raises(GapError, match="message 2"):
+        replay(copy, copied, messages[2:])
     replay(copy, copied, messages)  # from the first again, by another process
     assert content(store, 1, tmp_path) == content(copy, copied, tmp_path)
 
@@ -136,8 +136,8 @@ def test_what_was_not_sent_is_kept_with_what_it_says(stores):
     record(store, messages).close()
     left = unsent(store)
     assert [(run, number, data) for run, _, number, data in left] == messages
-    forget_sent(store, {1: 3})
-    assert next(number for _, _, number, _ in unsent(store)) == 4
+    forget_sent(store, {1: 1})
+    assert next(number for _, _, number, _ in unsent(store)) == 2
 
 
 def test_the_last_event_of_an_end_is_written_with_what_it_left(stores):
