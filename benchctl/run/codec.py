@@ -96,7 +96,7 @@ def _parse(text: object) -> object:
     if not isinstance(text, str):
         return None
     for decode in (msgspec.json.decode, _DECODER.decode):  # the second takes what the first cannot
-        with suppress(ValueError, RecursionError):
+        with suppress(ValueError, RecursionError, msgspec.MsgspecError):
             return decode(text)
     return None
 
