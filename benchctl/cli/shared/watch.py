@@ -334,11 +334,16 @@ def _watch(
     try:
         while True:
             ended = runner.ended(POLL_S)
-            with suppress(StoreBusyError):  # another program locks it: new events come later
+            news: list[RunEvent] = []
+            try:
                 for event in follower.poll():
                     progress.show(event)
-                    if events is not None:
-                        events.write(event)
+                    news.append(event)
+            except StoreBusyError:
+                pass  # another program locks it: new events come later
+            finally:
+                if events is not None and news:
+                    events.write(news)
             for line in new_lines():
                 progress.say(line)
             progress.tick()
@@ -372,11 +377,11 @@ class _EventWriter:
         self._output = output
         self.error: BenchctlError | None = None
 
-    def write(self, event: RunEvent) -> None:
+    def write(self, events: Sequence[RunEvent]) -> None:
         if self.error is not None:
             return
         try:
-            for line in event_lines([event]):
+            for line in event_lines(events):
                 self._output.write(line)
             self._output.publish()
         except BenchctlError as error:
