@@ -213,10 +213,12 @@ def test_a_plan_that_a_host_refuses_is_not_tried_again(tmp_path):
             return await measure(fleet, attempts=3)
 
     found = asyncio.run(main())
-    assert [one.status for one in found.flows] == ["failed"]
-    assert found.last.error == (
+    # Both are this machine, and may choose one port: then the flow moves on to its next one.
+    refused = [one for one in found.flows if "port" not in one.error]
+    assert [one.error for one in refused] == [
         "host paris: its owner allows 1.00 Mbit/s; the flow takes up to 20.0 Mbit/s"
-    )
+    ]
+    assert (found.status, found.last) == ("failed", refused[-1])
 
 
 def test_a_host_with_another_version_refuses_with_both(tmp_path, monkeypatch):
