@@ -215,7 +215,7 @@ class DrivenHost:
             except ConnectionError as error:
                 if time.monotonic() - begun_s >= again_s:
                     raise HostError(f"host {self.name}: {error}") from None
-                await asyncio.sleep(_LOOK_S)
+            await asyncio.sleep(_LOOK_S)  # that nobody listens is said at once
 
     def _sealed(self, message: ToHost, now_s: float, life_s: float = ANSWER_S) -> bytes:
         """Return a message as it is sent. Raises HostError if the host was never heard of."""
