@@ -13,8 +13,8 @@ from benchctl.engine.site.context import RunContext, Signals
 from benchctl.engine.site.site import Site
 from benchctl.engine.trial.trial import TrialRunner
 from benchctl.fleet.carrier.memory import Broker
+from benchctl.fleet.driven.hosts import FleetHosts
 from benchctl.fleet.limits import Limits
-from benchctl.fleet.link import FleetHosts
 from benchctl.fleet.messages import COORDINATOR
 from benchctl.fleet.resident.agent import HostAgent, Identity
 from benchctl.fleet.spool import Spool

@@ -10,8 +10,8 @@ import pytest
 from fleet.fleet_support import Fleet, connected, need_server
 from fleet.small import Coordinator, flow, measure, until
 
+from benchctl.fleet.driven.hosts import FleetHosts
 from benchctl.fleet.host_messages import Ping
-from benchctl.fleet.link import FleetHosts
 from benchctl.fleet.messages import COORDINATOR
 from benchctl.fleet.resident.program import LIMITS_FILE
 from benchctl.fleet.spool import Spool

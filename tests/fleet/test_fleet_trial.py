@@ -9,10 +9,10 @@ from fleet.small import FLEET, HERE, PARIS, SmallFleet, flow, measure, until
 from msgspec.structs import replace
 
 from benchctl.errors import HostError
-from benchctl.fleet import driven_host
+from benchctl.fleet.driven import host as driven_host
+from benchctl.fleet.driven.hosts import RunWays
 from benchctl.fleet.host_messages import Unlock
 from benchctl.fleet.limits import Limits
-from benchctl.fleet.link import RunWays
 from benchctl.fleet.messages import COORDINATOR, FleetMessage
 from benchctl.fleet.resident.states import EndState
 from benchctl.fleet.trust.signing import Signer
@@ -195,7 +195,7 @@ def test_a_running_trial_waits_for_its_host_as_long_as_the_profile_says(tmp_path
 
 
 def test_a_host_that_is_there_and_answers_nothing_holds_up_no_trial(tmp_path, monkeypatch):
-    monkeypatch.setattr("benchctl.fleet.link.PREPARED_S", 0.5)
+    monkeypatch.setattr("benchctl.fleet.driven.link.PREPARED_S", 0.5)
 
     async def ignores(*_):
         pass

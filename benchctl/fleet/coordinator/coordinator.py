@@ -15,8 +15,8 @@ from benchctl.fleet.coordinator.late import LateEvents
 from benchctl.fleet.coordinator.lease import CoordinatorLease
 from benchctl.fleet.coordinator.log_sender import LogSender
 from benchctl.fleet.coordinator.runs import FleetRuns, LimitsOf
+from benchctl.fleet.driven.hosts import FleetHosts, RunWays
 from benchctl.fleet.host_messages import OfEnd
-from benchctl.fleet.link import FleetHosts, RunWays
 from benchctl.fleet.messages import COORDINATOR, EndRef
 from benchctl.fleet.person_messages import PEOPLE, RunWrites
 from benchctl.fleet.trust.keys import SigningKey

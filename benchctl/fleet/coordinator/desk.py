@@ -23,7 +23,7 @@ from benchctl.fleet.coordinator.submissions import (
     record_submission,
     request_of,
 )
-from benchctl.fleet.link import FleetHosts
+from benchctl.fleet.driven.hosts import FleetHosts
 from benchctl.fleet.messages import Done, Refused
 from benchctl.fleet.person_messages import (
     PART_BYTES,

@@ -11,9 +11,9 @@ from benchctl.api import Role, Tool
 from benchctl.engine.prepare.planning import Planned
 from benchctl.engine.trial.ends import EndSpec
 from benchctl.errors import HostError
-from benchctl.fleet.driven_host import DrivenHost
+from benchctl.fleet.driven.host import DrivenHost
+from benchctl.fleet.driven.hosts import FleetHosts
 from benchctl.fleet.host_messages import JudgeEnds, PreparedEnd
-from benchctl.fleet.link import FleetHosts
 from benchctl.fleet.messages import Done, EndRef
 from benchctl.plan.bound import BoundFlow
 from benchctl.run.planned import FleetTarget

@@ -14,9 +14,9 @@ from benchctl.fleet.coordinator.queue import (
     refusal,
     waits_for,
 )
-from benchctl.fleet.driven_host import AWAY_S, DrivenHost
+from benchctl.fleet.driven.host import AWAY_S, DrivenHost
+from benchctl.fleet.driven.presence import Standstill
 from benchctl.fleet.host_messages import Heartbeat, SpoolState
-from benchctl.fleet.presence import Standstill
 
 EPOCH = 1_750_000_000.0
 
@@ -142,7 +142,7 @@ class Presence:
     """A host as the coordinator sees it, by a clock that passes when told to."""
 
     def __init__(self, clock, monkeypatch):
-        monkeypatch.setattr("benchctl.fleet.driven_host.time.monotonic", clock)
+        monkeypatch.setattr("benchctl.fleet.driven.host.time.monotonic", clock)
         self.clock, self.standstill = clock, Standstill(clock())
         self.state = DrivenHost("paris", None, None, self.standstill)
 

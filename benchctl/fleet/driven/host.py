@@ -1,6 +1,6 @@
 """What a coordinator knows of one host of its fleet, and how it speaks to it.
 
-All runs share this; each has a link of its own to the host (`benchctl.fleet.link`).
+All runs share this; each has a link of its own to the host (`benchctl.fleet.driven.link`).
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import benchctl
 from benchctl.errors import HostError
-from benchctl.fleet.arrivals import Arrivals
 from benchctl.fleet.carrier.carrier import Carrier
+from benchctl.fleet.driven.arrivals import Arrivals
+from benchctl.fleet.driven.presence import HostPresence, Standstill
 from benchctl.fleet.host_messages import (
     MOST_ENDS,
     AbortEnds,
@@ -38,7 +39,6 @@ from benchctl.fleet.host_messages import (
     Unlock,
 )
 from benchctl.fleet.messages import COORDINATOR, EndRef, Refused, answered
-from benchctl.fleet.presence import HostPresence, Standstill
 from benchctl.fleet.trust.signing import Keys, Signed, Signer, UntrustedError, Verifier
 from benchctl.hosts.clocks import HostClock
 from benchctl.visible import visible

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchctl.fleet.arrivals import Arrivals
+from benchctl.fleet.driven.arrivals import Arrivals
 from benchctl.fleet.host_messages import EndOver, Events
 from benchctl.fleet.messages import EndRef
 

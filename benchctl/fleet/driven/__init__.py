@@ -1,0 +1,1 @@
+"""The hosts of a fleet as its coordinator drives them, and the links of runs to them."""
