@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import table
+from msgspec.structs import replace
 
 HOSTS = (60, 200)
 SHARES = {60: 0.92, 200: 0.80}
@@ -70,8 +71,13 @@ async def _measure(folder: Path, count: int) -> None:
             members = members.join(name, key.nkey, time.time())
         return members
 
+    def allow(members: Any) -> Any:
+        ann = replace(members.people["ann"], hosts_at_once=count, trials_at_once=count)
+        return replace(members, people={**members.people, "ann": ann})
+
     directory.change(join, at_once=False)
     directory.invite_person("ann", "admin", folder / "ann.fleet")
+    directory.change(allow)
     for name, key in keys.items():
         key.write(folder / f"{name}.seed")
     async with AsyncExitStack() as stack:
