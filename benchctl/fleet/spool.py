@@ -2,12 +2,12 @@
 
 A broker's acknowledgement drops nothing: only `commit` does. The messages of an end have growing
 numbers, and are committed up to a number. Results have room of their own, so that samples cannot
-crowd them out; what finds no room is counted.
+crowd them out. What has no room is counted.
 
 On the disk are segments of records, each record with its length and checksum. A segment is removed
-when all its messages are committed. What the process that wrote them left behind is found again:
-a torn record ends its segment, and messages that were committed in a segment that is still there
-come again, which their numbers show.
+when all its messages are committed. A new process finds what the one before left behind. A torn
+record ends its segment. Committed messages of a segment that is still there come again; their
+numbers show it.
 """
 
 from __future__ import annotations

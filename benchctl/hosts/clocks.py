@@ -3,8 +3,8 @@
 Each round trip says when it left by our clock, what the far clock showed, and when the answer was
 back. No way takes less than no time, so the far clock is at most as far ahead as the way there
 seems to take, and at least as far as the way back seems to gain. The least of many ways there and
-the least of many ways back bound it: their middle is its offset if both take the same time, and it
-is wrong by half of what lies between them at most, half the least round trip or less (RFC 5905, 8).
+the least of many ways back bound the offset. Their middle is the offset if both ways take the same
+time. It is wrong by at most half the least round trip (RFC 5905, 8).
 Trips grow old as the clocks drift. The offset follows the drift that was found, by no more than 50
 ppm until it is known. Its error does not rely on that: either clock may be corrected from now on.
 """

@@ -113,7 +113,7 @@ class Follower:
         self._open: dict[int, _Reported] = {}
         """Of a run side by side, the trials that were reported in part, by position."""
         self._done: set[int] = set()
-        """Of such a run, those that were reported, after the first that was not."""
+        """Its trials that were reported, by position, after the first that was not."""
         self._polled = False
         self._last_note = 0
         self._run: Run | None = None
