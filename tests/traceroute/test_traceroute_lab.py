@@ -107,7 +107,9 @@ def test_a_route_is_what_the_topology_promises(runs, tool, points):
         assert flow["expected"]["rtt_s"] == pytest.approx(way[-1][1])
         lost = sum(link["lost"] for link in trial["links"])
         assert [metrics["hop_unanswered"] for metrics in hops[:2]] == [0, 0]
-        assert sum(metrics["hop_unanswered"] for metrics in hops) == lost
+        # The kernels of the hosts report their multicast groups now and then: a frame, of which a
+        # tenth is lost.
+        assert lost - 1 <= sum(metrics["hop_unanswered"] for metrics in hops) <= lost
         assert flow["metrics"]["packets_lost"] == hops[-1]["hop_unanswered"]
 
 
