@@ -43,6 +43,9 @@ TAG = "schedule:mesh"
 
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
+        # An installed program is compiled already.
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+        os.environ["PYTHONPYCACHEPREFIX"] = str(Path(folder) / "compiled")
         store, site = Path(folder) / "runs.sqlite", Path(folder) / "site"
         mesh = Mesh(store)
         mesh.measure(DAYS * RUNS_A_DAY)

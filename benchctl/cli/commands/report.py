@@ -113,6 +113,7 @@ def _write_mesh(
     output: Path | None, profile: str | None, since: str | None, until: str | None, store: Path
 ) -> None:
     """Write the site of the runs that were chosen. Raises UsageError."""
+    import gc
     import time
 
     from benchctl.report.mesh.changes import SCHEDULED
@@ -126,6 +127,8 @@ def _write_mesh(
         found = _chosen(reader, profile, since, until)
         names = {tag.removeprefix(SCHEDULED) for outline in found for tag in outline.tags}
         told = [*told_of(Book(store).entries(), names)]
+        # What is read stays to the end, and little else is garbage.
+        gc.disable()
         site = MeshSite(output)
         write_site(reader, found, site, told=told, now=time.time())
     changed = sum(site.written.values())
