@@ -26,6 +26,7 @@ from benchctl.report.exports.entries import moment
 from benchctl.report.pivot import figure_name
 from benchctl.report.report import Report, read_report
 from benchctl.report.trend import signed_ratio
+from benchctl.run.planned import LOCAL
 from benchctl.run.record import Run
 from benchctl.run.status import FAILURES
 from benchctl.schedule.book import LogEntry, What
@@ -73,7 +74,7 @@ def news_of_levels(
     """Yield one entry that names all figures whose level changed, if any did.
 
     ``tables`` are the figures of each run, ``ends`` the hosts that flows are between. A figure that
-    changed with one that was told of before, between the same hosts, is added to that change.
+    changed with one that was told of before, at one of its hosts, is added to that change.
     """
     times = [_begun(run) for run in runs]
     told = _Told([run.name for run in runs], times, entries, ends or {})
@@ -169,6 +170,15 @@ class _LastChange(NamedTuple):
     place: int | None
 
 
+class _Begun(NamedTuple):
+    """Where a change of a figure began that was told of, and the run with which it was."""
+
+    place: int
+    key: str
+    hosts: frozenset[Any]
+    run: str
+
+
 class _Told:
     """The changes that a log tells of, by figure, and by the hosts between which they were."""
 
@@ -182,7 +192,8 @@ class _Told:
         self._times, self._ends = times, ends
         places = {name: place for place, name in enumerate(names)}
         self._last: dict[str, _LastChange] = {}
-        self._begun: dict[Any, list[tuple[int, str, str]]] = {}
+        self._begun: dict[Any, list[_Begun]] = {}
+        """By host."""
         for entry in entries:
             if entry.what not in (What.CHANGE, What.ADDED):
                 continue
@@ -191,12 +202,18 @@ class _Told:
                 place = places.get(figure["since_run"])
                 self._last[key] = _LastChange(entry.time, figure["after"] - figure["before"], place)
                 if place is not None:
-                    begun = self._begun.setdefault(self._path(figure), [])
-                    begun.append((place, key, entry.told_with or entry.run))
+                    hosts = self._hosts(figure)
+                    begun = _Begun(place, key, hosts, entry.told_with or entry.run)
+                    for host in hosts:
+                        self._begun.setdefault(host, []).append(begun)
 
-    def _path(self, figure: Mapping[str, Any]) -> Any:
+    def _hosts(self, figure: Mapping[str, Any]) -> frozenset[Any]:
+        """Return the hosts of a figure, if one is elsewhere only that; its place if none is known.
+
+        This machine is an end of every path that it measures.
+        """
         place = _flow_point(figure["flow"], figure["point"])
-        return self._ends.get(place, place)
+        return frozenset(self._ends.get(place, (place,))) - {LOCAL.name} or frozenset((LOCAL.name,))
 
     def lacks(self, trend: Trend, change: ChangePoint) -> bool:
         """Return whether nobody was told of a change yet.
@@ -237,18 +254,19 @@ class _Told:
     def with_run(self, trend: Trend, change: ChangePoint) -> str:
         """Return the run with which a change of other figures was told that is this one, too.
 
-        It began at the same time, between the same hosts: levels of fewer runs are not known. "" if
-        there is none.
+        It began at the same time at one of its hosts, or about then between the same two: levels of
+        fewer runs are not known. "" if there is none.
         """
-        about = _about(trend.first)
+        key, hosts = _key(_about(trend.first)), self._hosts(_about(trend.first))
         near = [
-            (key, run)
-            for place, key, run in self._begun.get(self._path(about), ())
-            if abs(place - change.run) <= LEAST_LEVEL
+            one
+            for host in hosts
+            for one in self._begun.get(host, ())
+            if abs(one.place - change.run) <= (LEAST_LEVEL if one.hosts == hosts else MOST_APART)
         ]
-        if not near or _key(about) in [key for key, _ in near]:
+        if not near or key in [one.key for one in near]:
             return ""
-        return near[-1][1]
+        return min(near, key=lambda one: abs(one.place - change.run)).run
 
 
 FlowPoint = tuple[str, tuple[tuple[str, str], ...]]

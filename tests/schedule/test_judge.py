@@ -17,7 +17,13 @@ from benchctl.metrics import Vocabulary
 from benchctl.report.report import read_report
 from benchctl.run.planned import Severity
 from benchctl.schedule.book import What, with_added
-from benchctl.schedule.judge import LEAST_LEVEL, news_of_failures, news_of_levels, read_news
+from benchctl.schedule.judge import (
+    LEAST_LEVEL,
+    MOST_APART,
+    news_of_failures,
+    news_of_levels,
+    read_news,
+)
 from benchctl.store.read import Reader
 
 HOURS_S = 6 * 3600
@@ -144,18 +150,31 @@ def begun_at(change):
     return int(figure["since_run"].removeprefix("r"))
 
 
-@given(st.integers(18, 26), st.integers(-4, 7), st.sampled_from(["a b", "b a"]), st.booleans())
-def test_only_a_change_at_the_same_time_between_the_same_hosts_is_added(begun, later, pair, named):
-    rng, path = random.Random(begun), Path()
-    ends = {("main", (("pair", both),)): (*both.split(),) for both in ("a b", "b a")}
+PAIRS = ("a b", "b a", "a c", "c d", "local c", "local d")
+
+
+@given(
+    st.integers(18, 26), st.integers(-4, 7),
+    st.sampled_from([(PAIRS[0], one) for one in PAIRS[:4]] + [PAIRS[4:]]), st.booleans(),
+)  # fmt: skip
+def test_only_a_change_at_the_same_time_at_one_of_the_same_hosts_is_added(
+    begun, later, pairs, named
+):
+    (first, second), rng, path = pairs, random.Random(begun), Path()
+    ends = {("main", (("pair", both),)): (*both.split(),) for both in PAIRS}
     for run in range(34):
-        path.measured({("a b", "throughput_bps"): noisy(rng, 1e6, run >= begun)})
+        path.measured({(first, "throughput_bps"): noisy(rng, 1e6, run >= begun)})
     (change,) = path.judged(ends if named else None)
     for run, table in enumerate(path.tables):
         value = noisy(rng, 0.01, run >= begun + later)
-        table.append(SummaryRow({"pair": pair}, "main", "send", "rtt_s", [value], spread([value])))
+        table.append(
+            SummaryRow({"pair": second}, "main", "send", "rtt_s", [value], spread([value]))
+        )
+    common = ({*first.split()} & {*second.split()}) - {"local"} if named else {first} & {second}
+    alike = first == second or (named and len(common) == 2)
+    apart = LEAST_LEVEL if alike else MOST_APART if common else -1
     for news in path.judged(ends if named else None):
-        if pair == "a b" and abs(begun_at(news) - begun_at(change)) <= LEAST_LEVEL:
+        if abs(begun_at(news) - begun_at(change)) <= apart:
             assert (news.what, news.told_with) == (What.ADDED, change.run)
             assert len(with_added(path.told)) == 1
         else:
