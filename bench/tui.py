@@ -66,7 +66,7 @@ OPENING = {"1": "begin with", "3": "nothing was measured", "4": "run in", "2": "
 WINDOWS = ("?", "n", "X", "K", "F", "P", "y", "s", "S", "/")
 PRESSES = 25
 # Presses of each of the keys, of which there are many.
-EACH = 12
+EACH = 5
 TIMER_S = 0.01
 # The first of a store.
 RUN = TRIAL = 1

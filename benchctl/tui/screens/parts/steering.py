@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import closing
-from pathlib import Path
 
 from textual.binding import Binding
 
@@ -46,24 +44,26 @@ class SteeringPage(Page):
 
     def action_skip(self) -> None:
         """Ask, and skip the running trial."""
-        from benchctl.engine.runner.launch import skip_trial
-
         question, detail = "Skip this trial?", "It is marked as skipped; the next trial starts."
         if self.view.run.settings.parallel is not None:
             question, detail = "Skip all trials that run?", "They are marked as skipped."
-        self._steer(question, detail, skip_trial)
+        self._steer(question, detail, skip=True)
 
     def action_stop(self) -> None:
         """Ask, and stop the run."""
-        from benchctl.engine.runner.launch import stop
-
         rest = "" if self.view.run.person else "; benchctl resume continues with the rest"
-        self._steer("Stop the run?", f"Measurements are kept{rest}.", stop)
+        self._steer("Stop the run?", f"Measurements are kept{rest}.", skip=False)
 
-    def _steer(self, question: str, detail: str, step: Callable[[Path, int], bool]) -> None:
+    def _steer(self, question: str, detail: str, *, skip: bool) -> None:
         def answer(yes: bool | None) -> None:
+            if not yes:
+                return
+            # Takes a quarter of a second the first time, for which the question does not wait.
+            from benchctl.engine.runner.launch import skip_trial, stop
+
+            step = skip_trial if skip else stop
             try:
-                if yes and not step(self.around.store, *self.run_ids):
+                if not step(self.around.store, *self.run_ids):
                     self.notify("the run has ended")
             except StoreError as error:
                 self.notify(error.message, severity="error")
