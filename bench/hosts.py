@@ -1,4 +1,4 @@
-"""Hosts elsewhere: what SSH adds to a trial, how well clocks are known, what a connection costs.
+"""Remote hosts: what SSH adds to a trial, how well clocks are known, what a connection costs.
 
 Needs OpenSSH's client and server. The hosts are those of a lab, which all have this machine's
 clock; agents add to it what they are given, so the truth is known.

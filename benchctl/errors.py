@@ -80,7 +80,7 @@ class MissingError(BenchctlError):
 
 
 class HostError(MissingError):
-    """A host elsewhere cannot be reached, or lacks what benchctl needs there."""
+    """A remote host cannot be reached, or lacks what benchctl needs there."""
 
 
 class PluginError(MissingError):

@@ -1,4 +1,4 @@
-"""The clock of a host elsewhere against ours, from round trips over an open connection.
+"""The clock of a remote host against ours, from round trips over an open connection.
 
 Each round trip says when it left by our clock, what the far clock showed, and when the answer was
 back. No way takes less than no time, so the far clock is at most as far ahead as the way there

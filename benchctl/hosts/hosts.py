@@ -1,4 +1,4 @@
-"""Starts the commands of a run on every host: here and in labs directly, elsewhere over SSH."""
+"""Starts the commands of a run on every host: here and in labs directly, remote ones over SSH."""
 
 from __future__ import annotations
 
@@ -89,27 +89,27 @@ class Hosts:
     async def connect(self, hosts: Iterable[Host]) -> list[Host]:
         """Open all connections that are missing; returns the hosts that are there."""
         wanted = list(hosts)
-        elsewhere = [host for host in wanted if host.reach]
-        found = await asyncio.gather(*map(self.link, elsewhere), return_exceptions=True)
+        remote = [host for host in wanted if host.reach]
+        found = await asyncio.gather(*map(self.link, remote), return_exceptions=True)
         for error in found:
             if isinstance(error, BaseException) and not isinstance(error, HostError):
                 raise error
         return [host for host in wanted if self.away(host) is None]
 
     def away(self, host: Host) -> BaseException | None:
-        """Return why a host elsewhere was not reached when that was last tried; None if it was."""
+        """Return why a remote host was not reached when that was last tried; None if it was."""
         opening = self._opening.get(host.reach) if host.reach else None
         if opening is None or not opening.done() or opening.exception():
             return opening.exception() if opening is not None and opening.done() else None
         return HostError(why) if (why := opening.result().away) else None
 
     def is_connected(self, host: Host) -> bool:
-        """Return whether a host elsewhere has a connection that works, as far as is known."""
+        """Return whether a remote host has a connection that works, as far as is known."""
         link = self._opened(host)
         return link is not None and not link.lost and not link.away
 
     async def link(self, host: Host) -> HostLink:
-        """Return the connection to a host elsewhere, opened if there is none. Raises HostError."""
+        """Return the connection to a remote host, opened if there is none. Raises HostError."""
         opening = self._opening.get(host.reach)
         if opening is None or (opening.done() and (opening.exception() or opening.result().lost)):
             if self._hurries:

@@ -1,4 +1,4 @@
-"""What is needed of the connection to a host elsewhere, over SSH or in a fleet."""
+"""What is needed of the connection to a remote host, over SSH or in a fleet."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from benchctl.run.planned import FleetTarget, Reach
 
 
 class HostLink(Protocol):
-    """A connection to one host elsewhere; opened by whoever makes it."""
+    """A connection to one remote host; opened by whoever makes it."""
 
     name: str
     clock: HostClock

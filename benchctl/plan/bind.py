@@ -61,7 +61,7 @@ class Binder:
         self._peers = {*self._ends, *profile.servers}
         inner = [way for host in profile.hosts.values() for way in host.interfaces]
         self._interfaces = {*interfaces, *profile.interfaces, *inner}
-        self._elsewhere = profile.outside.elsewhere
+        self._remote = profile.outside.remote
         self._hidden = {name for name, host in profile.hosts.items() if not host.reachable}
         self.routes: dict[tuple[str | None, ...], PlannedFlow] = {}
         """The flows bound so far, each way and backend once; the parameters are any."""
@@ -111,7 +111,7 @@ class Binder:
         What ends while the connection to a host is cut is known when that is there again.
         """
         ends = (name for flow in flows for name in (flow.plan.source, flow.plan.to))
-        reaches = [self._elsewhere[name].reach for name in ends if name in self._elsewhere]
+        reaches = [self._remote[name].reach for name in ends if name in self._remote]
         return DEADLINE_SLACK_S + max(
             (patience_s(reach) for reach in reaches if reach), default=0.0
         )

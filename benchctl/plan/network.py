@@ -70,7 +70,7 @@ def inside(outside: DeclaredNetwork, topology: Topology, nodes: Mapping[str, Hos
         hosts[known] = replace(nodes[name], taken_ports=taken)
     by_ssh = {
         name: _by_ssh(host, hosts.get(name), hosts[LOCAL.name])
-        for name, host in outside.elsewhere.items()
+        for name, host in outside.remote.items()
     }
     return Network({**hosts, **by_ssh}, outside.peers)
 

@@ -109,7 +109,7 @@ class FleetTarget(Struct, frozen=True):
 
 
 Reach = SshTarget | FleetTarget
-"""How a host elsewhere is reached."""
+"""How a remote host is reached."""
 
 
 def way_of(reach: Reach) -> str:
@@ -140,7 +140,7 @@ class Host(Struct, frozen=True):
 
     The other end of a flow reaches it at ``address``, and with IPv6 at ``address6``, which is empty
     if it has none. The words of ``prefix`` go before a command to run it there; empty for this
-    machine. ``reach`` is set for a host elsewhere. ``interfaces`` are its named interfaces.
+    machine. ``reach`` is set for a remote host. ``interfaces`` are its named interfaces.
     ``shares_ports`` means that other programs of this machine may listen there, so that a free port
     has to be found. ``taken_ports`` are known to be in use if that is not possible. ``ports`` are
     the first and the last on which servers may listen. If it is not ``reachable``, connections to
@@ -220,7 +220,7 @@ class DeclaredNetwork(Struct, frozen=True):
     interfaces: Mapping[str, HostInterface] = {}
 
     @property
-    def elsewhere(self) -> Mapping[str, Host]:
+    def remote(self) -> Mapping[str, Host]:
         """The hosts that SSH or a fleet reaches."""
         return {name: host for name, host in self._known.items() if host.reach}
 

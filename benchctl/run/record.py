@@ -78,7 +78,7 @@ class RunOutline(Struct, frozen=True):
 
 
 class ClockReading(Struct, frozen=True):
-    """The clock of a host elsewhere as it was known at one time.
+    """The clock of a remote host as it was known at one time.
 
     It is ``offset_s`` ahead of ours, and ``error_s`` is the most by which that may differ.
     ``drift`` is how much faster it runs; None if unknown. ``rtt_s`` is the least round trip.
@@ -91,7 +91,7 @@ class ClockReading(Struct, frozen=True):
 
 
 class HostConnection(Struct, frozen=True):
-    """The connection of a run to a host elsewhere.
+    """The connection of a run to a remote host.
 
     It was opened at ``since_time`` (Unix), and ``lost`` says why it has broken; empty while it
     works. ``clock`` is None until it is known.
@@ -119,9 +119,9 @@ class Run(RunOutline, frozen=True):
     origin: str = ""
     """What wrote the files that the run was imported from, such as iperf3; empty if measured."""
     hosts: Mapping[str, Facts] = {}
-    """The facts of the hosts elsewhere."""
+    """The facts of the remote hosts."""
     connections: Mapping[str, HostConnection] = {}
-    """Those to the hosts elsewhere, as they were last known."""
+    """Those to the remote hosts, as they were last known."""
     person: str = ""
     """Who asked a fleet for it; empty if it was measured from this machine."""
     logged: int = 0
@@ -232,7 +232,7 @@ class Trial(PlannedTrial, frozen=True, kw_only=True):
     """The file that it was imported from, as it was named."""
     file_sha256: str = ""
     clocks: Mapping[str, ClockReading] = {}
-    """Those of the hosts elsewhere, at the end of its last attempt."""
+    """Those of the remote hosts, at the end of its last attempt."""
     counters: Mapping[str, HostCounters] = {}
     """What the hosts at the ends of its flows counted during its last attempt."""
     beside: tuple[int, ...] = ()

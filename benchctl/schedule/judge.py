@@ -208,7 +208,7 @@ class _Told:
                         self._begun.setdefault(host, []).append(begun)
 
     def _hosts(self, figure: Mapping[str, Any]) -> frozenset[Any]:
-        """Return the hosts of a figure, if one is elsewhere only that; its place if none is known.
+        """Return the hosts of a figure, if one is remote only that; its place if none is known.
 
         This machine is an end of every path that it measures.
         """

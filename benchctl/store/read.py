@@ -226,7 +226,7 @@ class Reader:
         return self._with_status(self._written(RunOutline, run_id))
 
     def _runs(self, query: str, *values: Any) -> list[Run]:
-        """Return runs with the facts of their hosts elsewhere."""
+        """Return runs with the facts of their remote hosts."""
         runs = self._all(Run, query, *values)
         if not runs or not self._value("SELECT count(*) FROM sqlite_master WHERE name = 'host'"):
             return runs  # of an earlier program

@@ -201,7 +201,7 @@ class Recorder:
         self._update("run", self._run_id, columns)
 
     def update_host(self, name: str, facts: Mapping[str, Any]) -> None:
-        """Set the facts of a host elsewhere."""
+        """Set the facts of a remote host."""
         self._set_host(name, to_json(facts))
 
     def _set_host(self, name: str, facts: str) -> None:

@@ -73,7 +73,7 @@ CREATE TABLE run (
     hooks TEXT NOT NULL DEFAULT '[]',   -- JSON: the hosts' commands around the run that ran
     origin TEXT NOT NULL DEFAULT '',    -- what wrote the files it was imported from; '' if measured
     hosts TEXT NOT NULL DEFAULT '{}',   -- JSON: as in host, of earlier programs
-    connections TEXT NOT NULL DEFAULT '{}', -- JSON: to the hosts elsewhere, as last known, by host
+    connections TEXT NOT NULL DEFAULT '{}', -- JSON: to the remote hosts, as last known, by host
     person TEXT NOT NULL DEFAULT '',    -- who asked a fleet for it; '' if it was measured from here
     logged INTEGER NOT NULL DEFAULT 0   -- of a fleet: the number of the last message of its writes
 );
@@ -108,7 +108,7 @@ CREATE TABLE trial (
     fair_windows TEXT NOT NULL DEFAULT '[]', -- JSON: Jain's index over time
     file TEXT NOT NULL DEFAULT '',      -- of an imported trial
     file_sha256 TEXT NOT NULL DEFAULT '',
-    clocks TEXT NOT NULL DEFAULT '{}',  -- JSON: the clocks of hosts elsewhere, and their errors
+    clocks TEXT NOT NULL DEFAULT '{}',  -- JSON: the clocks of remote hosts, and their errors
     counters TEXT NOT NULL DEFAULT '{}', -- JSON: what the hosts of its flows counted, by host
     beside TEXT NOT NULL DEFAULT '[]',  -- JSON: positions of the trials that ran at the same time
     UNIQUE (run_id, position)

@@ -158,9 +158,9 @@ def _found_run(run: RunOutline, page: Page, hosts: Sequence[str]) -> Find:
 
 
 def hosts_of(run: Run) -> Sequence[str]:
-    """Return the addresses elsewhere of the servers and hosts of a run."""
+    """Return the remote addresses of the servers and hosts of a run."""
     network = run.settings.network
-    reached = (host.address for host in network.elsewhere.values())
+    reached = (host.address for host in network.remote.values())
     return [*dict.fromkeys([*(peer.host for peer in network.peers.values()), *reached])]
 
 

@@ -197,7 +197,7 @@ def test_a_trial_lasts_as_long_as_its_flow_that_ends_last(plan):
     ("keys", "patience_s"),
     [("", 25.0), ('patience = "40s"', 40.0), ('[run]\npatience = "5s"', 5.0)],
 )
-def test_a_trial_on_a_host_elsewhere_has_the_patience_with_it_besides(plan, keys, patience_s):
+def test_a_trial_on_a_remote_host_has_the_patience_with_it_besides(plan, keys, patience_s):
     host = f'[hosts.far]\nssh = "far"\n{keys}\n'
     (trial,) = plan(host + FLOW + '[defaults]\nfrom = "far"\n')
     assert trial.deadline_s == trial.duration_s + DEADLINE_SLACK_S + patience_s

@@ -1,4 +1,4 @@
-"""However a run on hosts elsewhere ends, nothing stays there, and what was measured is kept."""
+"""However a run on remote hosts ends, nothing stays there, and what was measured is kept."""
 
 import os
 import random

@@ -1,4 +1,4 @@
-"""Hosts elsewhere as they are found: noisy, old, limited, without Python, with a full disk."""
+"""Remote hosts as they are found: noisy, old, limited, without Python, with a full disk."""
 
 import os
 import signal

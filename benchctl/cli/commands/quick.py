@@ -134,7 +134,7 @@ def quick(
                 prepared, store, yes=True, tags=read_tags(tags), gives_up=True, before_commit=listen
             )
             tell(f"run {name}: {format_count(len(prepared.plan), 'trial')}, store {store}")
-            if prepared.outside.elsewhere:
+            if prepared.outside.remote:
                 for line in traffic_lines(expected_traffic(prepared)):
                     tell(to_text([line]))
             return run_id

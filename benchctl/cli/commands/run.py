@@ -150,7 +150,7 @@ def run(
             if not quiet:
                 trials = format_count(len(plan), "trial")
                 print(f"run {name}: {trials}, store {store}", file=sys.stderr)
-                if prepared.outside.elsewhere:
+                if prepared.outside.remote:
                     for line in traffic_lines(expected_traffic(prepared)):
                         print(visible(to_text([line])), file=sys.stderr)
             return run_id

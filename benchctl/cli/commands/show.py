@@ -61,8 +61,8 @@ def show(
         elif profile:
             print(run.profile_text)
         elif facts:
-            elsewhere = {"hosts": run.hosts} if run.hosts else {}
-            print(json.dumps({**run.facts, **elsewhere}, indent=2))
+            remote = {"hosts": run.hosts} if run.hosts else {}
+            print(json.dumps({**run.facts, **remote}, indent=2))
         elif events:
             _print_events(reader, run)
         elif trials:

@@ -64,7 +64,7 @@ def check_congestion_control(name: str) -> None:
 
 
 async def with_own_address(host: Host, spawner: Spawner, note: Callable[[str], None]) -> Host:
-    """Return a host elsewhere with addresses for names, and which of them are not its own.
+    """Return a remote host with addresses for names, and which of them are not its own.
 
     ``note`` takes a word on those. Raises HostError.
     """
@@ -100,7 +100,7 @@ def same_machines(hosts: Iterable[Host]) -> Iterator[tuple[Host, Host]]:
 
 
 async def with_address(host: Host) -> Host:
-    """Return a host elsewhere with the addresses that its name has here.
+    """Return a remote host with the addresses that its name has here.
 
     The host's own name is often one of its loopback addresses there, where a server would listen in
     vain. Raises HostError for a name that is not known.
@@ -188,7 +188,7 @@ def unanswered(address: str, said: str) -> str:
 ServerPorts = tuple[int | None, int | None]
 """The port of a flow, and the second one of a server that listens on two."""
 FreePorts = dict[tuple[Reach | None, tuple[Any, ...]], list[int]]
-"""What hosts elsewhere answered: to ask again for each trial would take a round trip."""
+"""What remote hosts answered: to ask again for each trial would take a round trip."""
 
 
 async def ports_of(
@@ -202,7 +202,7 @@ async def ports_of(
 
     A tool whose server benchctl does not start uses the tool's default port. Where no free port is
     looked for, a second one is the next. ``taken`` are ports of other flows of the trial, ``known``
-    those that hosts elsewhere have offered. Raises MissingError if no port is available.
+    those that remote hosts have offered. Raises MissingError if no port is available.
     """
     can = flow.backend.capabilities
     default = can.default_port

@@ -44,7 +44,7 @@ class Toolbox:
         """By host, which is empty for this machine."""
         self._printed: dict[tuple[str, ...], tuple[int, str]] = {}
         self._deaf: dict[str, str] = {}
-        """Why hosts elsewhere cannot record packets, by name."""
+        """Why remote hosts cannot record packets, by name."""
 
     async def find(self, backend: AnyBackend, role: Role, host: Host) -> Tool:
         """Return the program of one end of a backend's flows.
@@ -132,7 +132,7 @@ class Toolbox:
         return tools
 
     async def check_capture(self, flow: PlannedFlow, network: Network) -> None:
-        """Raise MissingError if a host elsewhere cannot record the packets of a flow."""
+        """Raise MissingError if a remote host cannot record the packets of a flow."""
         for host in captured_at(flow, network):
             if host.reach is not None and (why := await self.why_no_packets(host)):
                 raise MissingError(
@@ -141,7 +141,7 @@ class Toolbox:
                 )
 
     async def why_no_packets(self, host: Host) -> str:
-        """Return why the packets of a host elsewhere cannot be recorded; empty if they can."""
+        """Return why the packets of a remote host cannot be recorded; empty if they can."""
         if host.name not in self._deaf:
             self._deaf[host.name] = visible(await self._spawner.ask(host, recorder, "why_not"))
         return self._deaf[host.name]
@@ -168,23 +168,23 @@ class FlowCommands:
 
 
 def needed(
-    flows: Iterable[PlannedFlow], network: Network, *, elsewhere: bool = False
+    flows: Iterable[PlannedFlow], network: Network, *, remote: bool = False
 ) -> set[tuple[str, Role]]:
     """Return the ends of the backends that benchctl runs with the programs of this machine.
 
-    Or ``elsewhere``, with those of hosts that SSH reaches.
+    Or ``remote``, with those of hosts that SSH reaches.
     """
     found = set()
     for flow in flows:
         ends = (Role.CLIENT, network.hosts[flow.source]), (Role.SERVER, network.target(flow.to))
         for role, host in ends:
-            if host is not None and (host.reach is not None) is elsewhere:
+            if host is not None and (host.reach is not None) is remote:
                 found.add((flow.backend, role))
     return found
 
 
 def likely(registry: Registry, ends: Iterable[tuple[str, Role]]) -> Tools:
-    """Return what the programs of hosts elsewhere are taken to be: those of this machine, if any.
+    """Return what the programs of remote hosts are taken to be: those of this machine, if any.
 
     A plan asks no other host. A run looks for them there.
     """

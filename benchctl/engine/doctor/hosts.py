@@ -41,7 +41,7 @@ def examine_hosts(prepared: Planned) -> Mapping[str, Sequence[HealthFinding]]:
 
     Raises UsageError if there is none, or if they are in a lab that does not exist yet.
     """
-    if not prepared.outside.elsewhere:
+    if not prepared.outside.remote:
         raise UsageError("no host of this profile has ssh", "benchctl doctor checks this machine")
     if prepared.topology is not None:
         raise UsageError("the hosts of a lab exist only during a run", "add --lab none")
@@ -50,7 +50,7 @@ def examine_hosts(prepared: Planned) -> Mapping[str, Sequence[HealthFinding]]:
 
 async def _examine(prepared: Planned) -> dict[str, list[HealthFinding]]:
     ends = _ends(prepared)
-    found = prepared.outside.elsewhere
+    found = prepared.outside.remote
     async with Hosts() as hosts:
         toolbox = Toolbox(hosts)
         looks = [
@@ -93,7 +93,7 @@ def _ends(prepared: Planned) -> dict[str, set[_End]]:
 
 
 def _pairs(prepared: Planned, network: Network) -> Iterator[HostPair]:
-    """Yield the hosts of flows, if both are known here and one is elsewhere."""
+    """Yield the hosts of flows, if both are known here and one is remote."""
     versions = prepared.plan.ip_versions or {4}
     known = set()
     for flow in prepared.plan.routes:

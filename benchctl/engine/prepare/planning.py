@@ -34,7 +34,7 @@ class Planned:
 
     ``network`` is the one that the flows use: with a ``topology`` file, that of the lab;
     ``outside`` is the one of the profile.
-    ``likely_there`` are what further programs on hosts elsewhere are taken to be.
+    ``likely_there`` are what further programs on remote hosts are taken to be.
     ``services`` are the lab's hosts and the commands that run there while the lab exists.
     ``lab_fault`` is why the lab cannot be built on this machine.
     ``distrust`` says why other users may have written them or the commands of the profile's hosts,
@@ -140,7 +140,7 @@ def planned(
         _check_sources(document, network)
         check_root(registry, plan.routes, network)
     tools = look(registry, needed(plan.routes, network))
-    there = likely(registry, needed(plan.routes, network, elsewhere=True) - tools.keys())
+    there = likely(registry, needed(plan.routes, network, remote=True) - tools.keys())
     _check_commands(plan, network, tools)
     nodes = topology.nodes.values() if topology else ()
     services = tuple((node.name, service.argv) for node in nodes for service in node.services)

@@ -1,4 +1,4 @@
-"""The hosts elsewhere of a profile: what is wrong with them, and where others reach them."""
+"""The remote hosts of a profile: what is wrong with them, and where others reach them."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def _check_in_lab(document: Document, name: str, host: HostTable, topology: Topo
 
 
 def check_ways(document: Document, flows: Iterable[PlannedFlow], network: Network) -> None:
-    """Raise ProfileError for a flow from a host elsewhere to a loopback address of this machine."""
+    """Raise ProfileError for a flow from a remote host to a loopback address of this machine."""
     for flow in flows:
         target = network.target(flow.to)
         _check_fleet(document, flow, network.hosts[flow.source], target)
@@ -143,7 +143,7 @@ def reached(document: Document) -> DeclaredNetwork:
     It is asked with ``-G``, which connects to nothing. Raises MissingError if there is no ``ssh``.
     """
     outside = document.model.outside
-    if not any(isinstance(host.reach, SshTarget) for host in outside.elsewhere.values()):
+    if not any(isinstance(host.reach, SshTarget) for host in outside.remote.values()):
         return outside
     if shutil.which("ssh") is None:
         raise SSH
@@ -151,7 +151,7 @@ def reached(document: Document) -> DeclaredNetwork:
         return outside
     hosts = {
         name: host if host.address else replace(host, address=_address(document, name, host.reach))
-        for name, host in outside.elsewhere.items()
+        for name, host in outside.remote.items()
         if isinstance(host.reach, SshTarget)
     }
     return replace(outside, hosts={**outside.hosts, **hosts})

@@ -34,7 +34,7 @@ class HostFacts:
         self._write(LOCAL.name)
 
     async def on_connect(self, host: Host, link: HostLink) -> None:
-        """Record the facts of a host elsewhere, and what it lacks. Raises HostError."""
+        """Record the facts of a remote host, and what it lacks. Raises HostError."""
         if link.missing_features and host.name not in self._facts:
             text = f"host {host.name}: {link.missing_features}"
             self._recorder.add_note(text, "warning", time.time(), None, None)

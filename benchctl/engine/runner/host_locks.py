@@ -1,6 +1,6 @@
 """Holds the hosts of one run, so that two people's runs do not measure each other.
 
-The lock of a host elsewhere is the agent's, and ends with its connection; that of this machine is
+The lock of a remote host is the agent's, and ends with its connection; that of this machine is
 ours. Hosts are taken in the order of their names, all or none: who holds some while waiting for
 others could wait for a run that waits for it.
 """
@@ -51,7 +51,7 @@ def uses_this_machine(reader: Reader, run: Run) -> bool:
 def disturbing(reader: Reader, run: Run) -> list[str]:
     """Return the other stores whose runs measure here at the same time, if this one does, too.
 
-    Hosts elsewhere belong to one run at a time.
+    Remote hosts belong to one run at a time.
     """
 
     def may_be_here(store: str) -> bool:
@@ -89,7 +89,7 @@ class HostLocks:
         self._takes = False
         self._is_by_trial = False
         self._uses: Counter[Reach] = Counter()
-        """How many trials have each host elsewhere, if each takes its own."""
+        """How many trials have each remote host, if each takes its own."""
 
     async def on_connect(self, host: Host, link: HostLink) -> None:
         """Hold a host again whose connection broke. Raises HostError if another run has it now."""
@@ -104,7 +104,7 @@ class HostLocks:
         self._is_by_trial = True
 
     async def take_for_trial(self, hosts: Hosts, wanted: Sequence[Host]) -> Mapping[str, str]:
-        """Take the hosts elsewhere of one trial, or none; returns who has those that are busy.
+        """Take the remote hosts of one trial, or none; returns who has those that are busy.
 
         The run has them already if it took all. Raises HostError for one that is away.
         """

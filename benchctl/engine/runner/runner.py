@@ -229,7 +229,7 @@ class Runner:
 
     async def _measure_trials(self, context: RunContext, runner: TrialRunner, turn: Turn) -> None:
         recorder, reader, run = context.recorder, context.reader, context.run
-        # Runs of one process that measure elsewhere keep apart by the hosts' locks alone.
+        # Runs of one process that measure on remote hosts keep apart by the hosts' locks alone.
         in_turn = self._parts.pid is not None or uses_this_machine(reader, run)
         first = True
         position = 0

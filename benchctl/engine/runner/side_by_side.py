@@ -78,7 +78,7 @@ class SideBySide:
         """What the trials of each point need, by the number of the point."""
         self._points: dict[object, int] = {}
         self._ends: dict[int, tuple[Host, ...]] = {}
-        """The hosts elsewhere of each point."""
+        """The remote hosts of each point."""
         self._begun: dict[int, _Begun] = {}
         self._tasks: dict[asyncio.Task[None], int] = {}
         self._absent: dict[Reach, _Absent] = {}

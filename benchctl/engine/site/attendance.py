@@ -1,4 +1,4 @@
-"""Which hosts elsewhere of a run are there. One that is away costs the trials that need it."""
+"""Which remote hosts of a run are there. One that is away costs the trials that need it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class AwayError(HostError):
 
 
 class Attendance:
-    """The hosts elsewhere of one run, and what is asked of each when it comes."""
+    """The remote hosts of one run, and what is asked of each when it comes."""
 
     def __init__(self, context: RunContext, left: Callable[[], Iterable[PlannedTrial]]) -> None:
         """``left`` are the trials that are to be measured."""
@@ -41,9 +41,9 @@ class Attendance:
 
         Raises the HostError of the first that is not if each trial needs one of them.
         """
-        elsewhere = [host for host in wanted if host.reach]
-        self._unplaced = {host.name for host in elsewhere}
-        errors = await asyncio.gather(*map(self._first, elsewhere))
+        remote = [host for host in wanted if host.reach]
+        self._unplaced = {host.name for host in remote}
+        errors = await asyncio.gather(*map(self._first, remote))
         self.first = next(filter(None, errors), None)
         if self.first is not None:
             away = [self._away(trial) for trial in self._left()]
@@ -56,7 +56,7 @@ class Attendance:
         for error in filter(None, errors):
             why = "; ".join(filter(None, [error.message, error.hint]))
             self._note(f"{why}; {what}")
-        there = [host for host in elsewhere if not self.is_away(host)]
+        there = [host for host in remote if not self.is_away(host)]
         network = self._site.network
         note_same_machines((network.hosts[host.name] for host in there), self._note)
         return there

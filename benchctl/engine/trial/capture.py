@@ -31,7 +31,7 @@ from benchctl.store.captures import PRIVATE_FOLDER
 
 # As for a server: a cold start of an interpreter takes tenths of a second.
 _READY_S = 10.0
-# A million packets become pcapng in some seconds. From a host elsewhere they come piece by piece.
+# A million packets become pcapng in some seconds. From a remote host they come piece by piece.
 _WRITTEN_S = 60.0
 # A line of what a recorder says; a piece of its file, which may be much longer than it came.
 _MOST_LINE, _PIECE_BYTES = 8192, 1 << 20
@@ -41,7 +41,7 @@ _PROGRAM = (sys.executable, "-I", "-S", str(Path(recorder.__file__)))
 class HostCapture(Struct, frozen=True):
     """What to record at one end of a flow: of packets from and to an address, if that is known.
 
-    A host elsewhere keeps them in memory, and sends them when the flow has ended.
+    A remote host keeps them in memory, and sends them when the flow has ended.
     """
 
     host: Host

@@ -83,7 +83,7 @@ class FleetRuns:
                 run = reader.run(stored.run_id)
                 hosts = {
                     host.reach.name
-                    for host in run.settings.network.elsewhere.values()
+                    for host in run.settings.network.remote.values()
                     if isinstance(host.reach, FleetTarget)
                 }
                 request = AskedRun(

@@ -50,7 +50,7 @@ class Process(Protocol):
     """When the output that is being delivered came, in Unix time by our clock; None is now."""
 
     def begin(self, at: float | None = None) -> None:
-        """Open the gate, on a host elsewhere at a time of our clock, if it is given."""
+        """Open the gate, on a remote host at a time of our clock, if it is given."""
 
     def send_signal(self, name: str) -> None:
         """Send a signal to the command and everything it started; no error if it has ended."""
@@ -78,7 +78,7 @@ class Spawner(Protocol):
         """Return what is known of a host's clock. Raises HostError if it cannot be reached."""
 
     def forget_clocks(self) -> None:
-        """Time the clocks of hosts elsewhere anew: the ways there were others for some time."""
+        """Time the clocks of remote hosts anew: the ways there were others for some time."""
 
     async def ask(self, host: Host, module: ModuleType, function: str, *arguments: Any) -> Any:
         """Call a function of a module on a host; returns its result, which is as JSON's.
@@ -96,7 +96,7 @@ class Spawner(Protocol):
         """Wait for no host any longer than for a tool: the user wants to end."""
 
     def own_ports(self) -> Collection[PortPair]:
-        """Return the ports of the TCP connections to hosts elsewhere: they are not measured."""
+        """Return the ports of the TCP connections to remote hosts: they are not measured."""
 
 
 async def has_ended(

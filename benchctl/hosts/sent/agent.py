@@ -1,4 +1,4 @@
-"""Runs commands on a host elsewhere, for a runner at the other end of one connection.
+"""Runs commands on a remote host, for a runner at the other end of one connection.
 
 This file is sent with `frames`, `messages`, `gated` and `hostlock` over the standard input of
 ``python3``, and runs from memory: nothing is written to the host's disk. It needs Python 3.9, a

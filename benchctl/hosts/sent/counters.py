@@ -1,6 +1,6 @@
 """What the kernel of a host has counted since its start: interfaces, TCP, UDP, processors.
 
-From /proc of Linux; a counter that a kernel lacks is left out. Hosts elsewhere run this file, too,
+From /proc of Linux; a counter that a kernel lacks is left out. Remote hosts run this file, too,
 with Python 3.9 and nothing of benchctl.
 """
 

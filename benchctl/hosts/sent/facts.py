@@ -1,7 +1,7 @@
 """The facts of a machine: kernel, TCP, buffers, interfaces, clock, processor.
 
 They are recorded with every run, and shown by ``benchctl doctor``. They come from /proc, /sys and
-system calls; what a system does not have is left out. Hosts elsewhere run this file, too, with
+system calls; what a system does not have is left out. Remote hosts run this file, too, with
 Python 3.9 and nothing of benchctl.
 """
 

@@ -1,4 +1,4 @@
-"""A command that waits at a gate, here and on a host elsewhere, and what kills it there.
+"""A command that waits at a gate, here and on a remote host, and what kills it there.
 
 A part of the agent's text: Python 3.9 and the standard library only.
 """

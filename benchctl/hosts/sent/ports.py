@@ -1,4 +1,4 @@
-"""Addresses of a machine, and ports that no program uses. Runs elsewhere, too, with Python 3.9."""
+"""Addresses of a machine, and ports that no program uses. Runs on remote hosts, with Python 3.9."""
 
 from __future__ import annotations
 

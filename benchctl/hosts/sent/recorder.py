@@ -10,9 +10,9 @@ It is a script of its own, so that it starts fast on any host: ``python -I -S re
 line of JSON says that it records, and one has its counts at the end, which SIGTERM brings. If it
 was killed before that, ``--finish`` makes pcapng of the blocks that it left.
 
-On a host elsewhere the file is ``-``: nothing is written there. The blocks stay in memory, and
+On a remote host the file is ``-``: nothing is written there. The blocks stay in memory, and
 follow at the end as pcapng, compressed by zlib, between a line of JSON and the one with the counts.
-Hosts elsewhere have Python 3.9 and nothing of benchctl.
+Remote hosts have Python 3.9 and nothing of benchctl.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Logs in to a host elsewhere by ``ssh``, until what starts there has said its first word."""
+"""Logs in to a remote host by ``ssh``, until what starts there has said its first word."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def _paths() -> Mapping[str, str]:
 
 
 def sendable(argv: Sequence[str]) -> tuple[list[str | None], bytes]:
-    """Return a command for a host elsewhere, and the text of its program if that is sent along.
+    """Return a command for a remote host, and the text of its program if that is sent along.
 
     A script for our own Python is: it must be one file, or a ``__main__.py`` that prints itself as
     one with ``--self``. None stands for the Python there as the first word, and for the script.
@@ -50,7 +50,7 @@ def name_of(argv: Sequence[str]) -> str:
 
 
 def as_sent(argv: Sequence[str]) -> tuple[str, ...]:
-    """Return a command as it runs on a host elsewhere, for people: with the names of what is sent.
+    """Return a command as it runs on a remote host, for people: with the names of what is sent.
 
     ``python3 -I -S simpleperf -s``.
     """
@@ -85,7 +85,7 @@ def _text(script: str) -> bytes:
 
 @cache
 def module_text(module: ModuleType) -> bytes:
-    """Return the text of a module that runs on hosts elsewhere, compressed."""
+    """Return the text of a module that runs on remote hosts, compressed."""
     return zlib.compress(Path(str(module.__file__)).read_bytes())
 
 

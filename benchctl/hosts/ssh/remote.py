@@ -1,4 +1,4 @@
-"""One connection to the agent of a host elsewhere: commands, questions, and its clock.
+"""One connection to the agent of a remote host: commands, questions, and its clock.
 
 The connection lives as long as the run. When it breaks, every command there has ended, with the
 reason on its stderr; the agent at the far end sees the same and leaves nothing behind.
@@ -61,7 +61,7 @@ NOT_STARTED = 127
 
 
 class RemoteProcess:
-    """A command on a host elsewhere; see `benchctl.hosts.local.spawn.Process`."""
+    """A command on a remote host; see `benchctl.hosts.local.spawn.Process`."""
 
     def __init__(
         self, link: RemoteHost, number: int, on_data: OnData, logs: Callable[[int], Ended]

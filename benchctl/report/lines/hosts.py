@@ -1,4 +1,4 @@
-"""The hosts of a run as lines: connections and clocks of those elsewhere, facts of all. Pure."""
+"""The hosts of a run as lines: connections and clocks of remote ones, facts of all. Pure."""
 
 from __future__ import annotations
 

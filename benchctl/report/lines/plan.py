@@ -154,9 +154,9 @@ _PATHS_SHOWN = 30
 
 
 def _paths(prepared: Planned, traffic: Traffic) -> Iterator[Line]:
-    """Yield the hosts elsewhere, and what is sent over each path and by each host."""
-    elsewhere = prepared.outside.elsewhere
-    if elsewhere:
+    """Yield the remote hosts, and what is sent over each path and by each host."""
+    remote = prepared.outside.remote
+    if remote:
         yield []
         yield [
             Span("Hosts", "strong"),
@@ -164,10 +164,10 @@ def _paths(prepared: Planned, traffic: Traffic) -> Iterator[Line]:
         ]
     routes = prepared.plan.routes
     needed = {host.name for host in needed_hosts(prepared.network, routes, prepared.hooks)}
-    for name in elsewhere:
+    for name in remote:
         way = [Span(f"     {name}: ", "label"), Span(_way_to(prepared.network.hosts[name]))]
         yield way if name in needed else [*way, Span(", used by no flow", "warn")]
-    if len(traffic.paths) > (0 if elsewhere else 1):
+    if len(traffic.paths) > (0 if remote else 1):
         yield []
         yield from traffic_lines(traffic)
 
@@ -230,7 +230,7 @@ def _checks(prepared: Planned, findings: Sequence[HealthFinding]) -> Iterator[Li
             yield from _missing(f"{name}{end}", tool)
         else:
             yield [Span("✓ ok       ", "good"), Span(f"{name}{end} {tool.version}".rstrip())]
-    if prepared.outside.elsewhere:
+    if prepared.outside.remote:
         hint = "the other hosts are asked by benchctl doctor --hosts, and before a run"
         yield [Span("· later    ", "dim"), Span(hint)]
     if prepared.plan.search is not None:

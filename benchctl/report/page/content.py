@@ -331,8 +331,8 @@ def _hosts(run: Run) -> Iterator[Block]:
         yield table(["host", "address"], places)
     if not run.facts:
         yield Paragraph("No facts of the machine were recorded.")
-    elsewhere = {f"host {name}": facts for name, facts in run.hosts.items()}
-    for name, facts in {"this machine": run.facts, **elsewhere}.items():
+    remote = {f"host {name}": facts for name, facts in run.hosts.items()}
+    for name, facts in {"this machine": run.facts, **remote}.items():
         if rows := [[fact, str(value)] for fact, value in flat(facts)]:
             yield PageSection(f"Facts of {name}", [table(["fact", "value"], rows)], folded=True)
 

@@ -92,7 +92,7 @@ def test_a_tool_that_measures_no_throughput_is_rejected(benchctl):
     assert "does not measure throughput" in result.stderr
 
 
-def test_only_a_host_elsewhere_or_a_port_needs_a_server_of_others():
+def test_only_a_remote_host_or_a_port_needs_a_server_of_others():
     assert "[servers]" not in Quick("localhost", "iperf3", BOTH, 5.0).text
     assert "[servers]" in Quick("localhost", "iperf3", BOTH, 5.0, port=5201).text
     text = Quick("2001:db8::1", "iperf3", BOTH, 5.0, port=5201).text

@@ -1,4 +1,4 @@
-"""Trials on hosts elsewhere: their clocks, and what happens when one is lost."""
+"""Trials on remote hosts: their clocks, and what happens when one is lost."""
 
 import asyncio
 

@@ -248,7 +248,7 @@ def test_a_device_that_is_not_there_is_missing_and_an_address_needs_none():
         check_interfaces(Network({}, interfaces={**interfaces, "there": HostInterface("eth99")}))
 
 
-def test_a_host_elsewhere_has_the_addresses_that_its_name_has_here(monkeypatch):
+def test_a_remote_host_has_the_addresses_that_its_name_has_here(monkeypatch):
     known = {
         "oslo": [(socket.AF_INET6, "2001:db8::1"), (socket.AF_INET, "192.0.2.1"),
                  (socket.AF_INET, "192.0.2.2")],

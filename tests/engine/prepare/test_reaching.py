@@ -103,7 +103,7 @@ def test_an_address_of_the_measured_network_is_not_asked_for(profile, ssh):
 def test_a_store_of_before_has_addresses_only():
     outside = from_json('{"hosts": {"local": "127.0.0.1", "lan": "192.0.2.1"}}', DeclaredNetwork)
     assert outside.network.hosts["lan"] == Host("lan", "192.0.2.1")
-    assert not outside.elsewhere
+    assert not outside.remote
 
 
 def test_a_host_with_an_address_alone_is_written_as_before(profile):
@@ -200,7 +200,7 @@ def test_the_plan_names_a_host_that_no_flow_uses(profile, ssh):
     ]  # fmt: skip
 
 
-def test_this_machine_needs_an_address_that_hosts_elsewhere_can_reach(profile, ssh):
+def test_this_machine_needs_an_address_that_remote_hosts_can_reach(profile, ssh):
     hosts = '[hosts.tokyo]\nssh = "tokyo"\n'
     flow = FLOW.replace('"paris"', '"local"')
     with pytest.raises(ProfileError, match=r"tokyo cannot reach this machine at 127\.0\.0\.1$"):

@@ -1,4 +1,4 @@
-"""The agent of a host elsewhere: what it starts, says, and never leaves behind."""
+"""The agent of a remote host: what it starts, says, and never leaves behind."""
 
 import ast
 import asyncio

@@ -1,4 +1,4 @@
-"""What is sent to hosts elsewhere, and how it is called there."""
+"""What is sent to remote hosts, and how it is called there."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""What needs root on a host elsewhere gets it by a real sudo, and leaves nothing behind."""
+"""What needs root on a remote host gets it by a real sudo, and leaves nothing behind."""
 
 import asyncio
 import json

@@ -42,7 +42,7 @@ def test_profile_settings_tools_and_hosts_that_differ_are_named():
     )
 
 
-def test_facts_of_hosts_elsewhere_that_differ_are_named_with_the_host():
+def test_facts_of_remote_hosts_that_differ_are_named_with_the_host():
     a = replace(RUN, facts=FACTS, hosts={"oslo": FACTS, "lima": FACTS})
     b = replace(a, hosts={"oslo": {**FACTS, "kernel": "6.12", "load_1min": 3.0}, "bonn": FACTS})
     assert differences(a, b).rows == (("oslo: kernel", "6.1", "6.12"),)

@@ -269,7 +269,7 @@ def test_uplot_is_the_released_file():
     assert dict(reversed(line.split("  ")) for line in stated[1:]) == sums
 
 
-def test_facts_of_hosts_elsewhere_and_the_way_to_them_are_on_the_page():
+def test_facts_of_remote_hosts_and_the_way_to_them_are_on_the_page():
     oslo = Host("oslo", "192.0.2.1", reach=SshTarget("ann@oslo"), ports=(5300, 5320))
     run = with_profile()
     settings = replace(run.settings, network=DeclaredNetwork({"local": "127.0.0.1", "oslo": oslo}))

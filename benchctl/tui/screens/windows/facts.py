@@ -15,7 +15,7 @@ from benchctl.tui.widgets.scrolled import Scrolled
 
 
 class FactsWindow(Dialog[None]):
-    """Kernel, buffers, interfaces, clock and tools of this machine and of the hosts elsewhere."""
+    """Kernel, buffers, interfaces, clock and tools of this machine and of the remote hosts."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter,q", "dismiss(None)", "Close", id="facts.close")
