@@ -30,6 +30,7 @@ NAMES = (
     "hosts",
     "parallel",
     "fleet",
+    "fleet_mesh",
     "stalls",
     "tui",
     "widgets",

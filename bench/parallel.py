@@ -150,13 +150,13 @@ def _profile(names: list[str]) -> str:
     )
 
 
-def _pairs(names: list[str]) -> list[str]:
-    """Return all pairs of a mesh, of many hosts only some: as many of each."""
+def pairs_of(names: list[str], most: int = MOST_OF_EACH) -> list[str]:
+    """Return all pairs of a mesh, or if it is large ``most`` pairs of each host."""
     rounds = len(names) - 1
-    if rounds <= MOST_OF_EACH:
+    if rounds <= most:
         return [f"{a}:{b}" for a in names for b in names if a != b]
     found = []
-    for step in range(MOST_OF_EACH):  # all meet another once in a round, as in a tournament
+    for step in range(most):  # all meet another once in a round, as in a tournament
         turned = [names[(place + step) % rounds] for place in range(rounds)]
         ends = zip(turned[1 : len(names) // 2], reversed(turned), strict=False)
         found += [f"{a}:{b}" for a, b in [(names[-1], turned[0]), *ends]]
@@ -173,7 +173,7 @@ def _mesh(count: int, *, away: bool = False, killed: str = "") -> float:
     with Lab.build(topology) as lab, tempfile.TemporaryDirectory() as folder:
         profile = Path(folder, "mesh.toml")
         profile.write_text(_profile([*names, AWAY_NAME] if away else names))
-        pairs = _pairs(names)
+        pairs = pairs_of(names)
         bound_s = len(pairs) * LASTS_S / (count // 2)
         first = None if away or killed else _cost(profile, lab, pairs[: count // 2])
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -185,7 +185,7 @@ def _mesh(count: int, *, away: bool = False, killed: str = "") -> float:
             pairs += [
                 pair for name in names for pair in (f"{name}:{AWAY_NAME}", f"{AWAY_NAME}:{name}")
             ]
-        trials = _trials(profile, lab.nodes["desk"].prefix, pairs)
+        trials = trials_of(profile, lab.nodes["desk"].prefix, pairs)
         timer.cancel()
         whole_s = time.monotonic() - began
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -194,7 +194,7 @@ def _mesh(count: int, *, away: bool = False, killed: str = "") -> float:
     assert all(lost in one["point"]["pair"].split(":") for one in failed), "another trial failed"
     assert len(failed) == 2 * count if away else bool(failed) == bool(killed), "not as expected"
     measured = [one for one in trials if one["status"] == "ok"]
-    spans = [(_time(one["started"]), _time(one["finished"]), one) for one in measured]
+    spans = [(time_of(one["started"]), time_of(one["finished"]), one) for one in measured]
     took_s = max(end for _, end, _ in spans) - min(start for start, _, _ in spans)
     if away or killed:
         print(f"{lost}: {len(failed)} trials failed, {len(measured)} measured in {took_s:.1f} s,"
@@ -207,7 +207,7 @@ def _mesh(count: int, *, away: bool = False, killed: str = "") -> float:
         f" to end, took {took_s:.1f} s of a bound of {bound_s:.1f} s, whole {whole_s:.1f} s"
     )
     table.row(f"mesh of {count} hosts, time over the bound", took_s / bound_s, 1 / least, "")
-    table.row(f"mesh of {count} hosts, between trials at a host", _gap_s(spans), GAP_S, "s")
+    table.row(f"mesh of {count} hosts, between trials at a host", gap_s(spans), GAP_S, "s")
     cpu_s = _cpu_s(after) - _cpu_s(before)
     what = f"mesh of {count} hosts with ssh"
     print(f"{f'{what}, all of it':<58}{cpu_s / whole_s:>14.3g} of a core")
@@ -227,7 +227,7 @@ def _cost(profile: Path, lab: Lab, pairs: list[str]) -> tuple[float, float]:
     It is mostly that of the connections and the start.
     """
     before, began = _cpu_s(resource.getrusage(resource.RUSAGE_CHILDREN)), time.monotonic()
-    _trials(profile, lab.nodes["desk"].prefix, pairs)
+    trials_of(profile, lab.nodes["desk"].prefix, pairs)
     took_s = time.monotonic() - began
     return _cpu_s(resource.getrusage(resource.RUSAGE_CHILDREN)) - before, took_s
 
@@ -236,7 +236,7 @@ def _cpu_s(used: resource.struct_rusage) -> float:
     return used.ru_utime + used.ru_stime
 
 
-def _gap_s(spans: list[tuple[float, float, dict[str, Any]]]) -> float:
+def gap_s(spans: list[tuple[float, float, dict[str, Any]]]) -> float:
     """Return the median time from the end of a trial to the start of the next at its hosts."""
     of_host = defaultdict(list)
     for start, end, trial in spans:
@@ -250,14 +250,16 @@ def _gap_s(spans: list[tuple[float, float, dict[str, Any]]]) -> float:
     return statistics.median(gaps)
 
 
-def _time(text: str) -> float:
+def time_of(text: str) -> float:
     return datetime.fromisoformat(text).timestamp()
 
 
-def _trials(profile: Path, over: tuple[str, ...], pairs: list[str]) -> list[dict[str, Any]]:
+def trials_of(
+    profile: Path, over: tuple[str, ...], pairs: list[str], *options: str
+) -> list[dict[str, Any]]:
     """Run some pairs of a profile on the desk of a lab; returns its trials."""
     argv = [*over, sys.executable, "-m", "benchctl", "run", str(profile), "-q", "--events",
-            "--only", f"pair={','.join(pairs)}"]  # fmt: skip
+            "--only", f"pair={','.join(pairs)}", *options]  # fmt: skip
     env = {**os.environ, "BENCHCTL_STORE": str(profile.with_suffix(".sqlite"))}
     done = subprocess.run(
         argv, env=env, capture_output=True, text=True, check=False, start_new_session=True

@@ -4,6 +4,9 @@ A broker's acknowledgement drops nothing: only `commit` does. The messages of an
 numbers, and are committed up to a number. Results have room of their own, so that samples cannot
 crowd them out. What has no room is counted.
 
+A process that is killed leaves what it wrote to the kernel. Against a power cut, results are synced
+to the disk at once, and samples by `unsynced`, which is called each second.
+
 On the disk are segments of records, each record with its length and checksum. A segment is removed
 when all its messages are committed. A new process finds what the one before left behind. A torn
 record ends its segment. Committed messages of a segment that is still there come again; their
@@ -35,6 +38,9 @@ SEGMENT_BYTES = 1 << 20
 _HEAD = struct.Struct(">II")
 # The bound of a message's body on the wire.
 _MOST_RECORD = 1 << 21
+
+
+_sync = getattr(os, "fdatasync", os.fsync)  # which macOS lacks
 
 
 class Spooled(IntEnum):
@@ -188,10 +194,17 @@ class Spool:
                 path.unlink()
         self._segment = max(self.account.sizes, default=-1) + 1
         self._file = self._open(self._segment)
+        self._is_synced = True
 
     def _open(self, segment: int) -> int:
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
-        return os.open(self._path(segment), flags, 0o600)
+        opened = os.open(self._path(segment), flags, 0o600)
+        folder = os.open(self._folder, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.fsync(folder)  # a file that its folder does not have is lost with its data
+        finally:
+            os.close(folder)
+        return opened
 
     def _path(self, segment: int) -> Path:
         return self._folder / f"{segment:012d}.segment"
@@ -204,6 +217,7 @@ class Spool:
         at = self.account.sizes.get(self._segment, 0)
         try:
             if at and at + len(data) > self._segment_bytes:
+                _sync(self._file)
                 file = self._open(self._segment + 1)
                 os.close(self._file)
                 self._file, self._segment, at = file, self._segment + 1, 0
@@ -211,7 +225,8 @@ class Spool:
             if written < len(data):
                 raise OSError("the disk is full")
             if kind is Spooled.RESULT:
-                os.fdatasync(self._file)
+                _sync(self._file)
+            self._is_synced = kind is Spooled.RESULT
         except OSError:
             with suppress(OSError):
                 os.ftruncate(self._file, at)
@@ -220,6 +235,13 @@ class Spool:
         kept = SpooledMessage(kind, ref, number, self._segment, at, len(data))
         self.account.add(kept)
         return kept
+
+    def unsynced(self) -> int | None:
+        """Return a descriptor for `sync_and_close`, None if the disk has all that was written."""
+        if self._is_synced:
+            return None
+        self._is_synced = True
+        return os.dup(self._file)
 
     def body(self, kept: SpooledMessage) -> bytes:
         """Return a message's own bytes. Raises OSError if the disk lost them."""
@@ -278,3 +300,11 @@ class Spool:
     def close(self) -> None:
         """Close its file; what is in it stays."""
         os.close(self._file)
+
+
+def sync_and_close(file: int) -> None:
+    """Have the disk keep what was written to a descriptor. It may take long. Raises OSError."""
+    try:
+        _sync(file)
+    finally:
+        os.close(file)

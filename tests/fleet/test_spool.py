@@ -11,7 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchctl.fleet.messages import EndRef
-from benchctl.fleet.spool import Spool, Spooled, SpoolRecord, packed_record, records_in
+from benchctl.fleet.spool import (
+    Spool,
+    Spooled,
+    SpoolRecord,
+    packed_record,
+    records_in,
+    sync_and_close,
+)
 
 ENDS = [EndRef("run", n, 1, "bulk", role) for n in range(3) for role in ("client", "server")]
 SMALL = {"most_bytes": 4000, "reserved_bytes": 1000, "segment_bytes": 700}
@@ -147,6 +154,30 @@ def test_what_a_killed_agent_had_taken_is_there(tmp_path):
     bodies = [spool.body(kept) for kept in spool.pending()]
     assert bodies[: len(said)] == [b"%d" % number for number in said]
     assert len(bodies) <= len(said) + 1
+
+
+def test_a_power_cut_costs_only_samples_since_the_last_sync(tmp_path, monkeypatch):
+    disk = {}
+
+    def synced(descriptor):
+        (path,) = (
+            one for one in tmp_path.iterdir() if one.stat().st_ino == os.fstat(descriptor).st_ino
+        )
+        disk[path.name] = path.read_bytes()
+
+    monkeypatch.setattr("benchctl.fleet.spool._sync", synced)
+    spool = Spool(tmp_path, **SMALL)
+    for number in range(1, 13):  # in several segments
+        assert spool.add(Spooled.SAMPLES, ENDS[0], number, bytes(100))
+    sync_and_close(spool.unsynced())
+    assert spool.unsynced() is None
+    spool.add(Spooled.SAMPLES, ENDS[0], 13, b"with its result")
+    spool.add(Spooled.RESULT, ENDS[0], 14, b"at once")
+    assert spool.unsynced() is None
+    spool.add(Spooled.SAMPLES, ENDS[0], 15, b"too late")
+    for path in tmp_path.glob("*.segment"):
+        path.write_bytes(disk.get(path.name, b""))
+    assert [kept.number for kept in Spool(tmp_path, **SMALL).pending()] == [*range(1, 15)]
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has /dev/full")

@@ -52,6 +52,26 @@ _PersonFile = Annotated[
     ),
 ]
 _Name = Annotated[str, typer.Argument(metavar="NAME", help="A host or a person of the fleet.")]
+_Hosts = Annotated[
+    int | None,
+    typer.Option(
+        "--hosts", metavar="N", min=1, max=100_000, help="Their runs may use N hosts at once."
+    ),
+]
+_Trials = Annotated[
+    int | None,
+    typer.Option(
+        "--trials", metavar="N", min=1, max=100_000, help="Their runs may measure N trials at once."
+    ),
+]
+_DayBytes = Annotated[
+    str | None,
+    typer.Option(
+        "--day-bytes",
+        metavar="SIZE",
+        help="The runs that they submit within 24 hours may send so much: 100GB.",
+    ),
+]
 
 
 @fleet.command(cls=PlainCommand)
@@ -211,15 +231,66 @@ def invite(
             autocompletion=completion.files,
         ),
     ] = None,
+    hosts: _Hosts = None,
+    trials: _Trials = None,
+    day_bytes: _DayBytes = None,
     directory: _InDirectory = Path(),
 ) -> None:
-    """Let a person use the fleet: write one file for them, which --fleet takes."""
+    """Let a person use the fleet: write one file for them, which --fleet takes.
+
+    fleet limit changes how much they may use.
+    """
     if role not in ("view", "run", "admin"):
         raise UsageError(f'--role "{role}": it is view, run or admin')
     path = output or Path(f"{name}.fleet")
-    _opened(directory).invite_person(name, role, path)  # type: ignore[arg-type]
+    limits = _limits(hosts, trials, day_bytes)
+    _opened(directory).invite_person(name, role, path, limits)  # type: ignore[arg-type]
     print(path)
     print(f"give it to {name} in private: whoever has it is {name}", file=sys.stderr)
+
+
+@fleet.command(cls=PlainCommand)
+def limit(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A person of the fleet.")],
+    *,
+    hosts: _Hosts = None,
+    trials: _Trials = None,
+    day_bytes: _DayBytes = None,
+    directory: _InDirectory = Path(),
+) -> None:
+    """Change how much a person may use; their file stays as it is.
+
+    It holds for runs that begin from now on. fleet people shows the limits.
+    """
+    from benchctl.fleet.admin.people import limits_text
+
+    limits = _limits(hosts, trials, day_bytes)
+    if not limits:
+        raise UsageError("nothing is changed", "give --hosts, --trials or --day-bytes")
+    members = _opened(directory).change(lambda members: members.with_limits(name, limits))
+    print(limits_text(name, members.people[name]))
+
+
+@fleet.command(cls=PlainCommand)
+def people(
+    *,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object per person.")
+    ] = False,
+    directory: _InDirectory = Path(),
+) -> None:
+    """Show the people: their roles, and how much they may use at once and in a day."""
+    import msgspec
+
+    from benchctl.fleet.admin import people as shown
+    from benchctl.report.pivot import align
+
+    members = _opened(directory).members()
+    if as_json:
+        for name, person in sorted(members.people.items()):
+            print(msgspec.json.encode(shown.person_object(name, person)).decode())
+        return
+    print(align(shown.HEADS, shown.people_rows(members), shown.NUMERIC), end="")
 
 
 @fleet.command(cls=PlainCommand)
@@ -272,6 +343,7 @@ def queue(
     """Show who measures what, and what waits for what."""
     import msgspec
 
+    from benchctl.fleet.admin import people as shown
     from benchctl.fleet.admin.directory import ADMIN_FILE
     from benchctl.fleet.person import ask_fleet
     from benchctl.fleet.person_messages import ListQueue, Queue
@@ -285,16 +357,7 @@ def queue(
     if not told.runs:
         print("nothing is measured", file=sys.stderr)
         return
-    rows = [
-        (
-            run.run, run.person, run.profile, str(run.hosts), f"{run.ended}/{run.trials}",
-            time.strftime("%m-%d %H:%M", time.localtime(run.submitted_s)),
-            f"waits: {run.waits_for}" if run.waits_for else "measured",
-        )
-        for run in told.runs
-    ]  # fmt: skip
-    heads = ("run", "person", "profile", "hosts", "trials", "since", "state")
-    print(align(heads, rows, [name in ("hosts", "trials") for name in heads]), end="")
+    print(align(shown.QUEUE_HEADS, shown.queue_rows(told.runs), shown.QUEUE_NUMERIC), end="")
 
 
 @fleet.command(cls=PlainCommand)
@@ -341,3 +404,18 @@ def _opened(path: Path) -> FleetDirectory:
     from benchctl.fleet.admin.directory import FleetDirectory
 
     return FleetDirectory(path)
+
+
+def _limits(hosts: int | None, trials: int | None, day_bytes: str | None) -> dict[str, int]:
+    """Return the limits of a person that were given. Raises UsageError."""
+    from benchctl.fleet.admin.people import MOST
+    from benchctl.units import parse_size
+
+    try:
+        sent = None if day_bytes is None else int(parse_size(day_bytes))
+        if sent is not None and sent > MOST:
+            raise ValueError(f"{day_bytes} is too large")
+    except ValueError as error:
+        raise UsageError(f"--day-bytes {error}") from None
+    given = {"hosts_at_once": hosts, "trials_at_once": trials, "bytes_a_day": sent}
+    return {key: value for key, value in given.items() if value is not None}

@@ -163,15 +163,20 @@ class FleetDirectory:
         self.change(invite)
         return Token(self.server(), name, key.text, self.keys(), expires_s)
 
-    def invite_person(self, name: str, rights: Rights, file: Path) -> None:
-        """Take a person in and write their file. Raises UsageError for a bad name, FleetError."""
+    def invite_person(
+        self, name: str, rights: Rights, file: Path, limits: Mapping[str, int] = {}
+    ) -> None:
+        """Take a person in and write their file. Raises UsageError for a bad name, FleetError.
+
+        ``limits`` are fields of `Person`.
+        """
         self.members().check_new(name)
         key = SigningKey.make()
         write_membership(file, Membership(self.server(), name, key.text, self.keys(), rights))
 
         def invite(members: Members) -> Members:
             members.check_new(name)
-            return members.invite_person(name, Person(key.nkey, rights))
+            return members.invite_person(name, Person(key.nkey, rights, **limits))
 
         try:
             self.change(invite)

@@ -6,11 +6,12 @@ Pure. The public keys are written as NATS writes them.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Annotated, Final
 
 from msgspec import Meta, Struct, structs
 
-from benchctl.errors import FleetError, UsageError
+from benchctl.errors import FleetError, UsageError, nearest
 from benchctl.fleet.messages import COORDINATOR, LineText, Serial, ShortText, UnixTime
 from benchctl.fleet.trust.keys import key_id, parse_nkey
 from benchctl.fleet.trust.membership import Rights
@@ -30,7 +31,7 @@ class JoinedHost(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Person(Struct, frozen=True, forbid_unknown_fields=True):
-    """A person, what they may do, and how much: at once, and on each day (UTC)."""
+    """A person, what they may do, and how much: at once, and within 24 hours."""
 
     nkey: Nkey
     rights: Rights
@@ -89,6 +90,14 @@ class Members(Struct, frozen=True, forbid_unknown_fields=True):
 
     def invite_person(self, name: str, person: Person) -> Members:
         """Take in a person."""
+        return structs.replace(self, people=self.people | {name: person})
+
+    def with_limits(self, name: str, limits: Mapping[str, int]) -> Members:
+        """Change limits of a person, by the names of their fields. Raises UsageError."""
+        if name not in self.people:
+            hint = nearest(name, self.people) or "see benchctl fleet people"
+            raise UsageError(f"this fleet has no person {name}", hint)
+        person = structs.replace(self.people[name], **limits)
         return structs.replace(self, people=self.people | {name: person})
 
     def without(self, name: str) -> Members:

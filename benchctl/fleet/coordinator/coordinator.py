@@ -22,7 +22,7 @@ from benchctl.fleet.person_messages import PEOPLE, RunWrites
 from benchctl.fleet.trust.keys import SigningKey
 from benchctl.fleet.trust.signing import Keys, Signer, Verifier
 from benchctl.hosts.hosts import Hosts
-from benchctl.store.log.logged import EndKey, last_received, prepare_log, requests
+from benchctl.store.log.logged import EndKey, last_received, prepare_log, requests, sync
 
 TICK_S = 1.0
 _DRAIN_S = 2.0
@@ -88,6 +88,8 @@ class Coordinator:
         )
         self._received: dict[str, dict[EndKey, int]] = {}
         """The last messages of ends that are in the store, by run."""
+        self._unsynced: list[tuple[str, EndKey, int]] = []
+        """Run, end and number of messages that are in the store since its last sync."""
         self._adopted_ends: set[EndRef] = set()
         """Those that are heard again from their first message."""
         self._early: dict[tuple[str, EndRef], list[OfEnd]] = {}
@@ -171,9 +173,16 @@ class Coordinator:
                 self._late(host, message)
 
     def _written(self, run: str, received: Mapping[EndKey, int]) -> None:
-        """Tell hosts what is in the store."""
+        """Note what is in the store."""
         self._received.setdefault(run, {}).update(received)
-        for (host, *end), number in received.items():
+        self._unsynced += [(run, *one) for one in received.items()]
+
+    async def _tell_synced(self) -> None:
+        """Tell hosts what is in the store, and stays there through a power cut."""
+        written, self._unsynced = self._unsynced, []
+        if written:
+            await asyncio.to_thread(sync, self._store)
+        for run, (host, *end), number in written:
             if (state := self.hosts.hosts.get(host)) is not None:
                 state.commit(EndRef(run, *end), number)  # type: ignore[arg-type]
 
@@ -185,6 +194,7 @@ class Coordinator:
         """Take the lease and measure what people ask for. Raises FleetError, StoreError."""
         await self.lease.take(wait=wait, say=say)
         prepare_log(self._store)
+        sync(self._store)  # the last coordinator may not have
         for known in requests(self._store):
             self._log.name(known.run_id, known.name)
         self._log.begin()
@@ -211,6 +221,7 @@ class Coordinator:
     async def _tick(self) -> None:
         while True:
             self.runs.start_ready()
+            await self._tell_synced()
             await asyncio.sleep(TICK_S)
 
 

@@ -59,10 +59,12 @@ def waits_for(request: AskedRun, limits: Person, running: Sequence[AskedRun]) ->
     own = [one for one in running if one.person == request.person]
     hosts = frozenset[str]().union(*(one.hosts for one in own))
     if len(hosts | request.hosts) > limits.hosts_at_once:
-        return f"{request.person} uses {len(hosts)} of {limits.hosts_at_once} hosts"
+        used = f"{request.person} uses {len(hosts)} of {limits.hosts_at_once} hosts"
+        return f"{used}, and this run needs {len(request.hosts)}"
     trials = sum(one.trials for one in own)
     if trials + request.trials > limits.trials_at_once:
-        return f"{request.person} measures {trials} of {limits.trials_at_once} trials at once"
+        used = f"{request.person} measures {trials} of {limits.trials_at_once} trials at once"
+        return f"{used}, and this run up to {request.trials}"
     return ""
 
 

@@ -71,7 +71,8 @@ class FleetLink:
         return self.state.away
 
     async def _watch(self) -> None:
-        while self.state.silent_s <= self._host_wait_s:
+        # After a stop of this process, what was said meanwhile is read first: then nobody is away.
+        while not self.away or self.state.silent_s <= self._host_wait_s:
             await asyncio.sleep(PING_S)
         self._break(f"{self.state.away}, so it is not waited for any longer")
 

@@ -61,7 +61,7 @@ from benchctl.fleet.resident.states import (
     StartEnd,
     States,
 )
-from benchctl.fleet.spool import Spool, Spooled, SpooledMessage
+from benchctl.fleet.spool import Spool, Spooled, SpooledMessage, sync_and_close
 from benchctl.fleet.trust.keys import SigningKey
 from benchctl.fleet.trust.signing import Keys, Signer, UntrustedError, Verifier
 from benchctl.hosts.local.spawn import LocalSpawner
@@ -175,7 +175,7 @@ class HostAgent:
                     break
                 except ConnectionError:
                     await asyncio.sleep(_RETRY_S)
-            loops = [self._beat(), *map(self._publish, self._queues)]
+            loops = [self._beat(), self._keep_synced(), *map(self._publish, self._queues)]
             tasks = [asyncio.ensure_future(loop) for loop in loops]
             try:
                 await asyncio.gather(*tasks)
@@ -424,6 +424,16 @@ class HostAgent:
                     del self._sent[kept]
                     self._queues[kept.kind].put_nowait(kept)
             await asyncio.sleep(min(HEARTBEAT_S, FLUSH_S))
+
+    async def _keep_synced(self) -> None:
+        """Sync the spool each second: a power cut costs no more."""
+        while True:
+            await asyncio.sleep(FLUSH_S)
+            if (file := self._spool.unsynced()) is not None:
+                try:
+                    await asyncio.to_thread(sync_and_close, file)
+                except OSError as error:
+                    _log.error("the spool is not synced: %s", error.strerror)
 
     def _heartbeat(self) -> Heartbeat:
         return Heartbeat(

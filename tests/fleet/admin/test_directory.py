@@ -4,6 +4,7 @@ import stat
 import time
 
 import pytest
+from msgspec.structs import replace
 
 from benchctl.errors import FleetError, UsageError
 from benchctl.fleet.admin.directory import ADMIN_FILE, FleetDirectory, check_address
@@ -50,6 +51,17 @@ def test_a_change_is_seen_by_another_process_at_once(made):
     assert other.find(key_id(key.public)).name == "alice"
     made.change(lambda members: members.without("alice"))
     assert other.find(key_id(key.public)) is None
+
+
+def test_a_persons_limits_are_changed_without_another_key(made):
+    made.invite_person("alice", "run", made.path / "alice.fleet", {"hosts_at_once": 2})
+    before = made.members().people["alice"]
+    assert (before.hosts_at_once, before.trials_at_once) == (2, 32)
+    made.change(lambda members: members.with_limits("alice", {"bytes_a_day": 10**9}))
+    assert FleetDirectory(made.path).members().people["alice"] == replace(before, bytes_a_day=10**9)
+    with pytest.raises(UsageError, match=r"no person alcie") as caught:
+        made.members().with_limits("alcie", {"bytes_a_day": 1})
+    assert caught.value.hint == 'did you mean "alice"?'
 
 
 @pytest.mark.parametrize("name", ["", "Alice", "a b", "-a", "a.b", "a*", ">", "x" * 64, "é"])

@@ -5,11 +5,14 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from fleet.fleet_support import free_port, need_server
+
+from benchctl.fleet.admin.directory import FleetDirectory
 
 BENCHCTL = [sys.executable, "-P", "-m", "benchctl"]
 
@@ -155,6 +158,39 @@ def test_the_first_commands_of_the_page_lead_to_a_host(tmp_path):
                     stdin=done.stdout)  # fmt: skip
     assert typed[-1] == ["fleet", "hosts"]
     assert done.stdout.splitlines()[2].split()[:2] == ["oslo", "never"]
+
+
+def test_how_much_a_person_may_use_is_given_changed_and_shown(tmp_path, fork_server):
+    FleetDirectory.make(tmp_path / "lab", "lab", "127.0.0.1:1", "127.0.0.1:1", time.time())
+    environment = {**os.environ, "BENCHCTL_FLEET_DIR": "lab"}
+
+    def typed(*words):
+        return fork_server.run(["benchctl", "fleet", *words], tmp_path, environment)
+
+    assert typed("invite", "alice", "--role", "run", "--hosts", "10").returncode == 0
+    member = (tmp_path / "alice.fleet").read_bytes()
+    changed = typed("limit", "alice", "--trials", "5", "--day-bytes", "1GiB")
+    assert changed.stdout == (
+        "alice may use 10 hosts, measure 5 trials at once, and send 1.00 GiB a day\n"
+    )
+    assert (tmp_path / "alice.fleet").read_bytes() == member
+    assert typed("people").stdout.splitlines()[2:] == [
+        "admin   admin     64      32     9.09 TiB",
+        "alice   run       10       5     1.00 GiB",
+    ]
+    assert json.loads(typed("people", "--json").stdout.splitlines()[1]) == {
+        "person": "alice", "role": "run", "hosts_at_once": 10, "trials_at_once": 5,
+        "bytes_a_day": 2**30,
+    }  # fmt: skip
+    for words, why in (
+        (["alice"], "give --hosts, --trials or --day-bytes"),
+        (["alice", "--day-bytes", "1"], '"1": no unit'),
+        (["alice", "--day-bytes", "99999TB"], "99999TB is too large"),
+        (["bob", "--hosts", "1"], "this fleet has no person bob"),
+    ):
+        refused = typed("limit", *words)
+        assert refused.returncode == 2
+        assert why in refused.stderr
 
 
 def test_what_dies_is_started_again(made):

@@ -245,8 +245,11 @@ def test_who_may_look_may_not_measure():
     [
         ([], ""),
         ([request(hosts="bc", run_id=2)], ""),
-        ([request(hosts="cd", run_id=2)], "alice uses 2 of 3 hosts"),
-        ([request(trials=2, run_id=2)], "alice measures 2 of 2 trials at once"),
+        ([request(hosts="cd", run_id=2)], "alice uses 2 of 3 hosts, and this run needs 2"),
+        (
+            [request(trials=2, run_id=2)],
+            "alice measures 2 of 2 trials at once, and this run up to 1",
+        ),
         ([request("bob", hosts="cdef", trials=2, run_id=2)], ""),
     ],
 )

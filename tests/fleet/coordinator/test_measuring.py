@@ -3,11 +3,14 @@
 import asyncio
 import socket
 import sqlite3
+import time
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from fleet.people_support import PeopleFleet, until
+from msgspec.structs import replace
 
 from benchctl.cli.shared.fleet_run import submission
 from benchctl.errors import UsageError
@@ -15,6 +18,7 @@ from benchctl.fleet.admin.members import Person
 from benchctl.fleet.copy import follow_run
 from benchctl.fleet.limits import Limits
 from benchctl.fleet.person_messages import CheckPlan, HostList, ListHosts, PlanChecked, Submitted
+from benchctl.fleet.resident.agent import HostAgent
 from benchctl.run.status import Status
 from benchctl.store.read import Reader
 
@@ -264,23 +268,61 @@ def test_what_is_delivered_twice_is_stored_once(fleet):
     assert len(found) == len(set(found)) == len(samples_of(fleet.store, name)) >= 16
 
 
-def test_a_host_that_is_cut_off_brings_what_it_measured_when_it_is_back(fleet):
+class Later:
+    """A clock of the coordinator and of hosts' heartbeats, which may be set forward."""
+
+    def __init__(self, monkeypatch):
+        self.by_s = 0.0
+        shown = SimpleNamespace(time=time.time, monotonic=lambda: time.monotonic() + self.by_s)
+        for module in ("host", "hosts"):
+            monkeypatch.setattr(f"benchctl.fleet.driven.{module}.time", shown)
+        beat = HostAgent._heartbeat
+
+        def later(agent):
+            told = beat(agent)
+            return replace(told, time_s=told.time_s + self.by_s)
+
+        monkeypatch.setattr(HostAgent, "_heartbeat", later)
+
+
+@pytest.mark.parametrize(("cut_s", "attempts"), [(30, 1), (3600, 2)])
+def test_a_host_that_was_cut_off_brings_what_it_measured(fleet, monkeypatch, cut_s, attempts):
+    """Its trial waits for it, but not for an hour: then it is measured again."""
+    later = Later(monkeypatch)
+    late = "trial 1, main: samples of attempt 1 came late, and are not in its figures"
+
     async def main():
-        async with fleet.serving(), fleet.agents("paris", "oslo"):
+        async with fleet.serving(), fleet.agents("oslo"), fleet.agent("paris") as paris:
             await hosts_are_there(fleet)
             submitted = await submit(fleet, LONGER)
-            await until(lambda: len(samples_of(fleet.store, submitted.run)) > 10)
+            await until(lambda: len(samples_of(fleet.store, submitted.run)) > 2)
             await fleet.carriers["paris"].cut()
-            await asyncio.sleep(6)  # longer than its trial, and than hosts are there without a word
+            later.by_s = cut_s
+            await until(lambda: not paris._ends)
+            if attempts > 1:
+                await until(lambda: "failed" in flows(fleet.store, submitted.run))
             await fleet.carriers["paris"].mend()
             await follow_run(fleet.link("alice"), fleet.members["alice"], submitted.run, fleet.copy)
+            await until(lambda: paris._spool.state.messages == 0)
             return submitted.run
 
     name = asyncio.run(main())
-    assert outcome(fleet.store, name) == [("ok", 1)] * 2
-    found = samples_of(fleet.store, name)
-    assert len(found) == len(set(found))
-    assert len([one for one in found if one[0] == 0 and one[3] == "client"]) >= 29
+    assert outcome(fleet.store, name) == [("ok", attempts), ("ok", 1)]
+    for store in (fleet.store, fleet.copy):
+        found = samples_of(store, name)
+        assert len(found) == len(set(found))
+        first = [one for one in found if one[:2] == (0, 1) and one[3] == "client"]
+        assert len(first) >= 29
+    with closing(Reader(fleet.copy)) as reader:
+        notes = [note.text for note in reader.notes(reader.find(name).id)]
+    assert [text for text in notes if "late" in text] == [late] * (attempts - 1)
+
+
+def flows(store, name):
+    """Return the status of each attempt of the first trial."""
+    with closing(Reader(store)) as reader:
+        first = next(reader.trials(reader.find(name).id))
+        return [str(flow.status) for flow in reader.flows(first.id, all_attempts=True)]
 
 
 def test_an_agent_that_is_killed_costs_its_own_trial_one_attempt(fleet):

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from contextlib import closing
+from types import SimpleNamespace
 
 import pytest
 from fleet.people_support import FLOW, PeopleFleet, until
@@ -10,7 +11,7 @@ from msgspec.structs import replace
 
 from benchctl.errors import FleetError, UsageError
 from benchctl.fleet.copy import follow_run
-from benchctl.fleet.messages import Done
+from benchctl.fleet.messages import Done, EndRef
 from benchctl.fleet.person import PersonLink
 from benchctl.fleet.person_messages import ListQueue, ListRuns, Queue, RunList, StopRun
 from benchctl.run.status import Status
@@ -210,3 +211,18 @@ def test_a_coordinator_that_was_killed_goes_on_with_its_runs(small, tmp_path):
     name, status = asyncio.run(main())
     assert status is Status.OK
     assert content(small.store, name, tmp_path) == content(small.copy, name, tmp_path)
+
+
+def test_a_host_hears_what_is_in_the_store_once_the_disk_has_it(small, monkeypatch):
+    done = []
+    coordinator = small.coordinator()
+    monkeypatch.setattr(
+        "benchctl.fleet.coordinator.coordinator.sync", lambda store: done.append(store)
+    )
+    coordinator.hosts.hosts["paris"] = SimpleNamespace(commit=lambda *told: done.append(told))
+    for number in (1, 2):
+        coordinator._written("r", {("paris", 0, 1, "main", "client"): number})
+    assert done == []
+    asyncio.run(coordinator._tell_synced())
+    ref = EndRef("r", 0, 1, "main", "client")
+    assert done == [small.store, (ref, 1), (ref, 2)]

@@ -1,5 +1,6 @@
 """What one store writes, another one replays: the same rows, whatever is cut, late or twice."""
 
+import os
 import sqlite3
 from contextlib import closing
 
@@ -18,6 +19,7 @@ from benchctl.store.log.logged import (
     last_received,
     prepare_log,
     reopen_logged,
+    sync,
     unsent,
 )
 from benchctl.store.log.replay import CopyRecorder, GapError
@@ -185,3 +187,22 @@ def test_what_does_not_fit_is_an_error_and_leaves_nothing(stores, write):
     replay(copy, copied, messages[:3])
     with pytest.raises(StoreError, match="does not fit"):
         replay(copy, copied, [(1, 4, ENCODER.encode([write]))])
+
+
+def test_what_was_synced_stays_through_a_power_cut(stores, tmp_path, monkeypatch):
+    store, *_ = stores
+    cut = tmp_path / "cut"
+    cut.mkdir()
+
+    def synced(descriptor):  # the rest of the disk is as it may be
+        (path,) = (
+            one for one in tmp_path.iterdir() if one.stat().st_ino == os.fstat(descriptor).st_ino
+        )
+        (cut / path.name).write_bytes(path.read_bytes())
+
+    with closing(record(store, [])):
+        (cut / store.name).write_bytes(store.read_bytes())
+        monkeypatch.setattr(os, "fsync", synced)
+        sync(store)
+    assert last_received(cut / store.name, name_of(store)) == {END: 51}
+    sync(store)  # whose log is gone with the last connection
