@@ -32,6 +32,7 @@ from benchctl.fleet.host_messages import (
     Heartbeat,
     JudgeEnds,
     Lock,
+    Ping,
     Plugin,
     Prepare,
     Prepared,
@@ -41,6 +42,7 @@ from benchctl.fleet.host_messages import (
     ToHost,
 )
 from benchctl.fleet.messages import COORDINATOR, AskHost, Done, EndRef, answered
+from benchctl.fleet.resident.agent import ASKED_S
 from benchctl.fleet.trust.keys import SigningKey
 from benchctl.fleet.trust.signing import Signer, UntrustedError, Verifier
 from benchctl.hosts.sent import counters, facts, ports
@@ -67,6 +69,7 @@ class SimulatedHost:
         self._dispatched, self._ended = dispatched, ended
         self._numbers: dict[EndRef, int] = {}
         self._over: set[EndRef] = set()
+        self._told_s = 0.0
         self._tasks: set[asyncio.Task[Any]] = set()
         self._facts = facts.collect()
         self._counters = counters.read()
@@ -75,11 +78,14 @@ class SimulatedHost:
         async with self.carrier:
             await self.carrier.wait_connected(60)
             await self.carrier.listen(f"bench.run.{self.name}", self._take)
-            spool = SpoolState(0, 1 << 28, 0, 0, 1 << 30)
             while True:
-                beat = Heartbeat(self._nonce, time.time(), "0", self._plugins, [], spool, {})
-                await self.carrier.send(f"bench.hb.{self.name}", self._sealed(beat))
+                if time.monotonic() - self._told_s > ASKED_S:
+                    await self.carrier.send(f"bench.hb.{self.name}", self._sealed(self._beat()))
                 await asyncio.sleep(1)
+
+    def _beat(self) -> Heartbeat:
+        spool = SpoolState(0, 1 << 28, 0, 0, 1 << 30)
+        return Heartbeat(self._nonce, time.time(), "0", self._plugins, [], spool, {}, False)
 
     def _sealed(self, message: Any, nonce: str = "") -> bytes:
         return self._signer.seal(message, COORDINATOR, epoch=1, nonce=nonce, now_s=time.time())
@@ -110,6 +116,9 @@ class SimulatedHost:
                 return Done()
             case Lock():
                 return Done("")
+            case Ping():
+                self._told_s = time.monotonic()
+                return self._beat()
             case JudgeEnds():
                 return Done([""] * len(message.ends))
             case AskHost("tools.tool"):

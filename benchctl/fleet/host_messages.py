@@ -108,10 +108,6 @@ class Unlock(FleetMessage, frozen=True, tag="unlock"):
     run: ShortText
 
 
-class Ping(FleetMessage, frozen=True, tag="ping"):
-    """Answered at once, by `Done`: when that was issued shows the host's clock."""
-
-
 class CommittedEnd(Struct, frozen=True, forbid_unknown_fields=True):
     """All messages of an end up to a number are in the coordinator's store."""
 
@@ -119,13 +115,16 @@ class CommittedEnd(Struct, frozen=True, forbid_unknown_fields=True):
     number: Serial
 
 
-class Committed(FleetMessage, frozen=True, tag="committed"):
-    """The spool need not keep these any longer."""
+class Ping(FleetMessage, frozen=True, tag="ping"):
+    """Answered at once, by a `Heartbeat`: when that was issued shows the host's clock.
 
-    ends: Annotated[list[CommittedEnd], Meta(max_length=MOST_ENDS)]
+    The spool need not keep what is committed any longer.
+    """
+
+    committed: Annotated[tuple[CommittedEnd, ...], Meta(max_length=MOST_ENDS)] = ()
 
 
-_OfEnds = Prepare | JudgeEnds | Go | StopEnds | AbortEnds | Committed
+_OfEnds = Prepare | JudgeEnds | Go | StopEnds | AbortEnds
 ToHost = _OfEnds | Neighbours | Lock | Unlock | Ping | AskHost
 
 
@@ -156,12 +155,6 @@ class Prepared(FleetMessage, frozen=True, tag="prepared"):
     ends: Annotated[list[PreparedAt], Meta(max_length=MOST_ENDS)]
 
 
-OfHost = Prepared | Done | Refused
-
-
-# --- of a host, unasked -----------------------------------------------------------------------
-
-
 class Plugin(Struct, frozen=True, forbid_unknown_fields=True):
     """A backend that a host has: the version of its package, the hash of its parameters."""
 
@@ -184,11 +177,12 @@ class SpoolState(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Heartbeat(FleetMessage, frozen=True, tag="heartbeat"):
-    """What is told of a host each second.
+    """What is told of a host each second: as the answer to `Ping`, and unasked if none comes.
 
     ``nonce`` is made at the agent's start: messages to it must carry it. ``limits`` are the owner's
     in words, ``addresses`` those at which others reach it, ``clock`` what the kernel says of its
-    clock. ``running`` are its ends that have not ended.
+    clock. ``running`` are its ends that have not ended. ``is_wanted`` is set if another program
+    waits for the host since it is held.
     """
 
     nonce: ShortText
@@ -198,6 +192,7 @@ class Heartbeat(FleetMessage, frozen=True, tag="heartbeat"):
     limits: Annotated[list[LineText], Meta(max_length=256)]
     spool: SpoolState
     clock: dict[ShortText, bool | _Number]
+    is_wanted: bool
     certificate_ends_s: UnixTime = 0.0
     running: Annotated[tuple[EndRef, ...], Meta(max_length=MOST_ENDS)] = ()
     addresses: Annotated[tuple[ShortText, ...], Meta(max_length=64)] = ()
@@ -214,8 +209,11 @@ class OtherHeartbeat(Struct, frozen=True, tag_field="is", tag="heartbeat"):
     def known(self) -> Heartbeat:
         """The same, as if nothing else was said."""
         return Heartbeat(
-            self.nonce, self.time_s, self.version, [], [], SpoolState(0, 0, 0, 0, 0), {}
+            self.nonce, self.time_s, self.version, [], [], SpoolState(0, 0, 0, 0, 0), {}, False
         )
+
+
+OfHost = Prepared | Done | Refused | Heartbeat
 
 
 # --- events of an end, in the streams ---------------------------------------------------------

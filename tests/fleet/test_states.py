@@ -6,6 +6,7 @@ from benchctl.api import Direction, Role
 from benchctl.engine.trial.ends import EndSpec
 from benchctl.fleet.host_messages import (
     AbortEnds,
+    CommittedEnd,
     Go,
     GoingEnd,
     Lock,
@@ -23,10 +24,12 @@ from benchctl.fleet.resident.states import (
     LOCK_S,
     EndEnd,
     EndState,
+    Forget,
     LetGo,
     Reply,
     StartEnd,
     States,
+    Tell,
 )
 
 
@@ -215,8 +218,10 @@ def test_what_comes_again_because_its_answer_was_lost_is_answered_and_done_once(
     assert host.states.message(5, go, 2.0) == [Reply(5, Done())]
 
 
-def test_a_ping_is_answered_at_once():
-    assert Host().states.message(1, Ping(), 17.5) == [Reply(1, Done())]
+def test_a_ping_is_answered_at_once_with_how_the_host_is():
+    committed = CommittedEnd(end().ref, 7)
+    told = Host().states.message(1, Ping((committed,)), 17.5)
+    assert told == [Forget(committed), Tell(1)]
 
 
 def test_a_plan_that_comes_after_its_abort_starts_nothing():

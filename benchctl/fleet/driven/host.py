@@ -10,23 +10,22 @@ import math
 import time
 from collections import deque
 from collections.abc import Callable
+from itertools import islice
 from typing import Any, Generic, Protocol, TypeVar
 
 import benchctl
 from benchctl.errors import HostError
 from benchctl.fleet.carrier.carrier import Carrier
 from benchctl.fleet.driven.arrivals import Arrivals
+from benchctl.fleet.driven.hold import HostHold
 from benchctl.fleet.driven.presence import HostPresence, Standstill
 from benchctl.fleet.host_messages import (
     MOST_ENDS,
-    AbortEnds,
-    Committed,
     CommittedEnd,
     EndOver,
     Go,
     GoingEnd,
     Heartbeat,
-    Lock,
     OfEnd,
     OfHost,
     Ping,
@@ -34,9 +33,7 @@ from benchctl.fleet.host_messages import (
     Prepared,
     PreparedAt,
     PreparedEnd,
-    StopEnds,
     ToHost,
-    Unlock,
 )
 from benchctl.fleet.messages import COORDINATOR, EndRef, Refused, answered
 from benchctl.fleet.trust.signing import Keys, Signed, Signer, UntrustedError, Verifier
@@ -48,8 +45,6 @@ AWAY_S = 4.0
 PING_S = 1.0
 IDLE_PING_S = 5.0
 """Of a host that no run uses."""
-_AT_ONCE = AbortEnds, Go, Lock, Ping, StopEnds, Unlock
-"""What a host answers at once: each is a round trip that shows its clock."""
 _LOOK_S = 0.2
 ANSWER_S = 10.0
 # A server that died is there again by then, and its clients, which try again at growing distances.
@@ -146,6 +141,8 @@ class DrivenHost:
         self.ends: dict[EndRef, tuple[Arrivals, EndReceiver]] = {}
         """The ends that are heard here."""
         self._committing: dict[EndRef, int] = {}
+        """What is in the store, and the host does not know it."""
+        self.hold = HostHold(self)
 
     # --- whether it is there ----------------------------------------------------------------
 
@@ -204,7 +201,7 @@ class DrivenHost:
                 )
                 back_s = time.time()
                 signed = self._opened(answer, data)
-                if isinstance(message, _AT_ONCE) and self._is_trip_due:
+                if isinstance(message, Ping):
                     self._take_trip(left_s, signed.head.issued_s, back_s)
                 return signed.message
             except TimeoutError:
@@ -261,9 +258,8 @@ class DrivenHost:
 
     @property
     def _is_trip_due(self) -> bool:
-        every_s = PING_S if self.links else IDLE_PING_S
-        is_old = time.monotonic() > self._tripped_s + every_s - PING_S / 2
-        return is_old or not self.is_timed.is_set()
+        is_old = time.monotonic() > self._tripped_s + IDLE_PING_S - PING_S / 2
+        return bool(self.links) or is_old or not self.is_timed.is_set()
 
     def _take_trip(self, left_s: float, theirs_s: float, back_s: float) -> None:
         """Take a round trip: when it left and was back by our clock, and what the host's showed."""
@@ -274,8 +270,8 @@ class DrivenHost:
         if len(self.clock) >= FIRST_TRIPS or self._trips >= 2 * FIRST_TRIPS:
             self.is_timed.set()
 
-    async def watch(self) -> None:
-        """Ping it if nothing else was answered for a second, and at first one ping after the other.
+    async def watch(self, heard: Callable[[Heartbeat], None]) -> None:
+        """Ping it each second, and at first one ping after the other; ``heard`` takes the answers.
 
         A host that no run uses is pinged less often.
         """
@@ -283,11 +279,21 @@ class DrivenHost:
             try:
                 await self.back()
                 if self._is_trip_due:
-                    await self.request(Ping(), AWAY_S, 0.0)
+                    await self._ping(heard)
             except HostError:
                 await asyncio.sleep(PING_S)
             if self.is_timed.is_set():
                 await asyncio.sleep(PING_S)
+
+    async def _ping(self, heard: Callable[[Heartbeat], None]) -> None:
+        told = dict(islice(self._committing.items(), MOST_ENDS))
+        ends = tuple(CommittedEnd(ref, number) for ref, number in told.items())
+        answer = await self.request(Ping(ends), AWAY_S, 0.0)
+        for ref, number in told.items():
+            if self._committing[ref] == number:
+                del self._committing[ref]
+        if isinstance(answer, Heartbeat):
+            heard(answer)
 
     def forget_clock(self) -> None:
         """Time its clock anew."""
@@ -317,24 +323,7 @@ class DrivenHost:
 
     def commit(self, ref: EndRef, number: int) -> None:
         """Tell it soon that all messages of an end up to a number are in the store."""
-        if not self._committing:
-            asyncio.get_running_loop().call_later(PING_S, self._tell_committed)
         self._committing[ref] = max(number, self._committing.get(ref, 0))
-
-    def _tell_committed(self) -> None:
-        ends, self._committing = self._committing, {}
-        told = [CommittedEnd(ref, number) for ref, number in ends.items()]
-        self._telling = asyncio.ensure_future(self._tell(told))
-
-    async def _tell(self, told: list[CommittedEnd]) -> None:
-        for begin in range(0, len(told), MOST_ENDS):
-            part = told[begin : begin + MOST_ENDS]
-            data = self._sealed(Committed(part), time.time())
-            try:  # without an answer: what is not heard is sent again, and is told again
-                await self._carrier.send(f"bench.run.{self.name}", data)
-            except ConnectionError:
-                for one in part:
-                    self.commit(one.ref, one.number)
 
 
 HINT = "benchctl fleet hosts shows which hosts are there"

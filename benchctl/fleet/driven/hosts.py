@@ -9,6 +9,7 @@ import asyncio
 import time
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
+from functools import partial
 from typing import Any, Self
 
 from benchctl.errors import HostError
@@ -112,7 +113,8 @@ class FleetHosts:
             state = self.hosts[name] = DrivenHost(
                 name, self._carrier, self._identity, self._standstill
             )
-            self._tasks.append(asyncio.ensure_future(state.watch()))
+            heard = partial(self._hear, name)
+            self._tasks.append(asyncio.ensure_future(state.watch(heard)))
         state.is_other = isinstance(beat, OtherHeartbeat)
         state.hear(beat.known if isinstance(beat, OtherHeartbeat) else beat, time.monotonic())
         if not state.is_other:

@@ -18,7 +18,7 @@ from benchctl.errors import HostError
 from benchctl.fleet.driven.arrivals import Arrivals
 from benchctl.fleet.driven.end import EndEvents, FleetEnd, first_of
 from benchctl.fleet.driven.host import HINT, PING_S, PREPARED_S, DrivenHost
-from benchctl.fleet.host_messages import AbortEnds, Lock, ToHost, Unlock
+from benchctl.fleet.host_messages import AbortEnds, ToHost
 from benchctl.fleet.messages import AskHost, Done, EndRef
 from benchctl.hosts.clocks import HostClock
 from benchctl.hosts.local.spawn import STOP_GRACE_S, OnData, Process
@@ -27,7 +27,6 @@ from benchctl.hosts.sent.messages import check_answer
 from benchctl.hosts.ssh.remote import holder
 from benchctl.hosts.tasks import cancel
 from benchctl.run.planned import FleetTarget, Reach
-from benchctl.visible import visible
 
 
 class FleetLink:
@@ -114,12 +113,13 @@ class FleetLink:
             raise HostError(f"host {self.name}: its answer is not allowed: {error}") from None
 
     async def lock(self, run: str) -> str:
+        if self.lost:
+            raise HostError(self.lost)
         self._run = run
-        return visible(str(await self._ask(Lock(run, holder(run))) or ""))
+        return await self.state.hold.take(run, holder(run))
 
     def unlock(self) -> None:
-        if self._run:
-            self._tell(self._told(Unlock(self._run)))
+        self.state.hold.leave(self._run)
 
     def _tell(self, telling: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.ensure_future(telling)
@@ -169,7 +169,7 @@ class FleetLink:
         await cancel(self._watching)
         if self._ends and not self.lost and not self.away:
             await self._told(AbortEnds([end.ref for end in self._ends]))
-        self.unlock()
+        self._tell(self.state.hold.give_back(self._run))
         if self._telling:  # it leaves and ends by itself what nobody asks for
             await asyncio.wait(self._telling, timeout=STOP_GRACE_S)
             await cancel(*self._telling)

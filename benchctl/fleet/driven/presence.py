@@ -37,7 +37,7 @@ class HostPresence:
         known = self.heartbeat
         if known is not None and (
             known.nonce != heartbeat.nonce  # the agent started again
-            or heartbeat.time_s < known.time_s  # its clock was set back
+            or heartbeat.time_s < known.time_s - _CATCH_UP_S  # its clock was set back
         ):
             self._leads.clear()
         self._leads.append((heartbeat.time_s, heartbeat.time_s - now_s))

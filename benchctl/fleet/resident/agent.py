@@ -60,6 +60,7 @@ from benchctl.fleet.resident.states import (
     Reply,
     StartEnd,
     States,
+    Tell,
 )
 from benchctl.fleet.spool import Spool, Spooled, SpooledMessage, sync_and_close
 from benchctl.fleet.trust.keys import SigningKey
@@ -72,6 +73,8 @@ from benchctl.hosts.tasks import cancel
 from benchctl.run.planned import LOCAL
 
 HEARTBEAT_S = 1.0
+# Whoever was asked within this time how it is says it unasked only later.
+ASKED_S = 1.5
 # What was sent and not committed is sent again: the broker's streams are not for ever.
 AGAIN_S = 60.0
 _RETRY_S = 1.0
@@ -158,6 +161,8 @@ class HostAgent:
         self._replies: dict[int, Delivered] = {}
         """The messages that are not answered yet."""
         self._turn = 0
+        self._told_s = 0.0
+        """When the coordinator was last told how this host is, because it asked."""
         self._tasks: set[asyncio.Task[Any]] = set()
         self._link_bps = _link_bps()
         self._plugins = self._known_plugins()
@@ -289,19 +294,15 @@ class HostAgent:
                     self._ends[ref].stop(kill=kill)
                 case Forget(committed):
                     self._forget(committed.ref, committed.number)
+                case Tell(to):
+                    self._told_s = time.monotonic()
+                    await self._reply(to, self._heartbeat())
 
     async def _reply(self, number: int, answer: OfHost) -> None:
         delivered = self._replies.pop(number)
         if delivered.reply is not None:
-            data = self._signer.seal(
-                answer,
-                COORDINATOR,
-                epoch=self._identity.starts,
-                nonce=answered(delivered.data),
-                now_s=time.time(),
-            )
             with suppress(ConnectionError):  # the coordinator asks again, or aborts
-                await delivered.reply(data)
+                await delivered.reply(self._sealed(answer, answered(delivered.data)))
 
     # --- ends -------------------------------------------------------------------------------
 
@@ -392,18 +393,17 @@ class HostAgent:
             ref = kept.ref
             number = f"{subject}/{ref.run}/{ref.trial}/{ref.attempt}/{ref.flow}/{ref.role}/"
             try:
-                await self._carrier.publish(
-                    subject, self._sealed(self._spool.body(kept)), f"{number}{kept.number}"
-                )
+                data = self._sealed(_OVER.decode(self._spool.body(kept)))
+                await self._carrier.publish(subject, data, f"{number}{kept.number}")
             except (StreamFullError, ConnectionError):
                 self._queues[kind].put_nowait(kept)
                 await asyncio.sleep(_RETRY_S)
                 continue
             self._sent[kept] = time.monotonic()
 
-    def _sealed(self, body: bytes) -> bytes:
+    def _sealed(self, message: OfEnd | OfHost, nonce: str = "") -> bytes:
         return self._signer.seal(
-            _OVER.decode(body), COORDINATOR, epoch=self._identity.starts, now_s=time.time()
+            message, COORDINATOR, epoch=self._identity.starts, nonce=nonce, now_s=time.time()
         )
 
     async def _beat(self) -> None:
@@ -412,13 +412,11 @@ class HostAgent:
         while True:
             for end in [*self._ends.values()]:
                 end.flush()
-            with suppress(ConnectionError):
-                beat = self._signer.seal(
-                    self._heartbeat(), COORDINATOR, epoch=self._identity.starts, now_s=time.time()
-                )
-                await self._carrier.send(subject, beat)
-            await self._do(self._states.due(time.time()))
             now_s = time.monotonic()
+            if now_s - self._told_s > ASKED_S:
+                with suppress(ConnectionError):
+                    await self._carrier.send(subject, self._sealed(self._heartbeat()))
+            await self._do(self._states.due(time.time()))
             for kept, at_s in [*self._sent.items()]:
                 if now_s - at_s > AGAIN_S:
                     del self._sent[kept]
@@ -439,8 +437,8 @@ class HostAgent:
         return Heartbeat(
             nonce=self.nonce, time_s=time.time(), version=benchctl.__version__,
             plugins=self._plugins, limits=self._limits.words, spool=self._spool.state,
-            clock=facts.clock(), running=tuple(self._states.running),
-            addresses=self._identity.addresses,
+            clock=facts.clock(), is_wanted=self._lock.is_wanted,
+            running=tuple(self._states.running), addresses=self._identity.addresses,
             certificate_ends_s=self._carrier.certificate_ends_s,
         )  # fmt: skip
 

@@ -23,7 +23,6 @@ from msgspec import Struct
 from benchctl.api import Role
 from benchctl.fleet.host_messages import (
     AbortEnds,
-    Committed,
     CommittedEnd,
     Go,
     Lock,
@@ -88,7 +87,13 @@ class Forget(Struct, frozen=True):
     end: CommittedEnd
 
 
-Effect = Reply | StartEnd | LetGo | EndEnd | Forget
+class Tell(Struct, frozen=True):
+    """Answer a message with how the host is."""
+
+    to: int
+
+
+Effect = Reply | StartEnd | LetGo | EndEnd | Forget | Tell
 
 
 class _Held:
@@ -157,10 +162,8 @@ class States:
                 self._holders.pop(message.run, None)
                 self._leave()
                 return [Reply(number, Done())]
-            case Committed():
-                return [*map(Forget, message.ends), Reply(number, Done())]
             case Ping():
-                return [Reply(number, Done())]
+                return [*map(Forget, message.committed), Tell(number)]
         return [Reply(number, Refused("this agent does not know that message"))]
 
     def _prepare(self, number: int, message: Prepare, now_s: float) -> list[Effect]:

@@ -31,7 +31,7 @@ class HostLock:
         """On systems without abstract names, the only thing that lies on the disk."""
         self._held: Union[socket.socket, TextIO, None] = None  # noqa: UP007 (Python 3.9)
         self._answering: Union[threading.Thread, None] = None  # noqa: UP007
-        self._wanted = False
+        self.is_wanted = False
         """Whether somebody has asked for it since it was taken."""
         self._leave_until = 0.0
 
@@ -46,7 +46,7 @@ class HostLock:
         taken = self._bind if sys.platform == "linux" else self._flock
         has = taken(who, shared)
         if not has and time.monotonic() < self._leave_until:
-            self._wanted = False
+            self.is_wanted = False
             self.give_back()
             return "another run, whose turn it is"
         return has
@@ -78,7 +78,7 @@ class HostLock:
         while True:
             try:
                 with sock.accept()[0] as asks:
-                    self._wanted = True
+                    self.is_wanted = True
                     asks.sendall(who)
             except OSError:
                 return  # given back
@@ -113,9 +113,9 @@ class HostLock:
         held, self._held = self._held, None
         if held is None:
             return
-        if self._wanted:
+        if self.is_wanted:
             self._leave_until = time.monotonic() + LEAVE_S
-        self._wanted = False
+        self.is_wanted = False
         if isinstance(held, socket.socket):
             held.shutdown(socket.SHUT_RDWR)  # which wakes up the thread that accepts
             if self._answering is not None:

@@ -8,8 +8,9 @@ from benchctl.fleet.messages import EndRef
 from benchctl.fleet.person_messages import HostReport
 
 
-def beat(**fields):
-    return Heartbeat("n", 0.0, "1.0", (), (), SpoolState(0, 1, 0, 0, 1), **({"clock": {}} | fields))
+def beat(clock=(), **fields):
+    spool = SpoolState(0, 1, 0, 0, 1)
+    return Heartbeat("n", 0.0, "1.0", (), (), spool, dict(clock), is_wanted=False, **fields)
 
 
 def row(**fields):

@@ -36,7 +36,7 @@ class Clock:
 
 
 def beat(time_s, nonce="n"):
-    return Heartbeat(nonce, time_s, "1", [], [], SpoolState(0, 1, 0, 0, 1), {})
+    return Heartbeat(nonce, time_s, "1", [], [], SpoolState(0, 1, 0, 0, 1), {}, False)
 
 
 # --- the lease ----------------------------------------------------------------------------------
