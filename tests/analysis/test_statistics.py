@@ -3,9 +3,9 @@ import random
 import statistics
 
 import pytest
+import scipy
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
 
 from benchctl.analysis.statistics import fairness_jain, median_interval, quantile, spread
 
@@ -16,8 +16,8 @@ VALUES = st.lists(st.floats(-1e9, 1e9), min_size=2, max_size=40)
 def test_the_interval_of_the_mean_is_students(values):
     described = spread(values)
     if described.stdev:
-        low, high = stats.t.interval(
-            0.95, len(values) - 1, loc=described.mean, scale=stats.sem(values)
+        low, high = scipy.stats.t.interval(
+            0.95, len(values) - 1, loc=described.mean, scale=scipy.stats.sem(values)
         )
         assert (described.ci95_low, described.ci95_high) == pytest.approx((low, high))
         assert described.half == pytest.approx((high - low) / 2)
@@ -38,7 +38,9 @@ def test_the_interval_of_the_median_stands_between_the_ranks_of_a_fair_coin():
     for n, rank in ((6, 1), (10, 2), (20, 6)):
         values = [float(place) for place in range(1, n + 1)]
         assert median_interval(values) == (rank, n + 1 - rank)
-        assert stats.binom.cdf(rank - 1, n, 0.5) <= 0.025 < stats.binom.cdf(rank, n, 0.5)
+        assert (
+            scipy.stats.binom.cdf(rank - 1, n, 0.5) <= 0.025 < scipy.stats.binom.cdf(rank, n, 0.5)
+        )
 
 
 @pytest.mark.parametrize(
@@ -68,7 +70,7 @@ def test_four_values_are_too_few_for_an_outlier():
 
 
 def test_the_coefficient_of_variation_is_relative_to_the_mean():
-    assert spread([-9.0, -11.0]).variation == pytest.approx(stats.variation([9, 11], ddof=1))
+    assert spread([-9.0, -11.0]).variation == pytest.approx(scipy.stats.variation([9, 11], ddof=1))
     assert spread([5.0]).variation is None
     assert spread([-1.0, 1.0]).variation is None
 

@@ -2,7 +2,6 @@
 
 from contextlib import contextmanager
 
-import duckdb
 import psycopg
 import pytest
 from archive.archive_support import opened_as, pulled, pushed
@@ -63,6 +62,8 @@ def test_what_a_killed_offload_left_is_in_nobodys_way(archive, names, tmp_path):
 
 
 def test_others_read_the_file(archive, names, tmp_path):
+    import duckdb
+
     file = offload(archive, months(archive)[1].month, tmp_path)
     found = duckdb.sql(f"SELECT run, sum(len(ends_s)) FROM '{file}' GROUP BY run")
     assert sorted(count for _, count in found.fetchall()) == [10, 15]

@@ -12,7 +12,6 @@ from contextlib import closing
 from html.parser import HTMLParser
 from xml.etree import ElementTree
 
-import pyarrow.parquet
 import pytest
 from cli.conftest import TOY, Benchctl
 from markdown_it import MarkdownIt
@@ -141,11 +140,17 @@ def read_influx(path):
         split(line)
 
 
+def read_parquet(path):
+    import pyarrow.parquet
+
+    pyarrow.parquet.read_table(path).validate(full=True)
+
+
 FILES = {
     "md": read_markdown,
     "openmetrics": lambda path: [*text_string_to_metric_families(path.read_text())],
     "influx": read_influx,
-    "parquet": lambda path: pyarrow.parquet.read_table(path).validate(full=True),
+    "parquet": read_parquet,
     "sqlite": read_sqlite,
     "png": lambda path: Image.open(path).load(),
     "pdf": read_pdf,

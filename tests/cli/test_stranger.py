@@ -5,7 +5,6 @@ import json
 import shutil
 from pathlib import Path
 
-import pyarrow.parquet
 import pytest
 
 from benchctl.report.output import formats
@@ -18,6 +17,8 @@ PAGES = {"short.bin": 1_000, "long.bin": 2_000_000}
 @pytest.mark.netns
 @pytest.mark.tool("curl")
 def test_a_strangers_headline_is_in_tables_comparisons_screens_plots_and_every_export(benchctl):
+    import pyarrow.parquet
+
     here = benchctl.directory
     shutil.copytree(FOLDER, here, dirs_exist_ok=True)
     for page, size in PAGES.items():

@@ -1,10 +1,10 @@
 import random
 
 import pytest
+import scipy
 from analysis.flow.probed import delays
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.optimize import linprog
 
 from benchctl.analysis.clocks.floor import lower_bound_line
 
@@ -18,7 +18,7 @@ def programmed(points):
     """
     n = len(points)
     # Maximize n * start + slope * sum of times: the least sum of distances below all delays.
-    solved = linprog(
+    solved = scipy.optimize.linprog(
         [-n, -sum(at for at, _ in points)],
         A_ub=[[1, at] for at, _ in points],
         b_ub=[delay * 1e6 for _, delay in points],

@@ -5,9 +5,9 @@ import random
 from statistics import NormalDist
 
 import pytest
+import scipy
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
 
 from benchctl.analysis.runs.borrowing import (
     LEAST_POINTS,
@@ -73,7 +73,7 @@ def test_tests_with_borrowed_variances_err_hardly_more_often_than_they_say(sprea
         scales = [math.exp(rng.gauss(0, spread)) for _ in range(18)]
         after = borrowed(drawn(rng, 2, scales), [100.0] * 18)
         for one, scale in zip(after, scales, strict=True):
-            limit = stats.t.ppf(0.975, one.degrees) * math.sqrt(one.variance)
+            limit = scipy.stats.t.ppf(0.975, one.degrees) * math.sqrt(one.variance)
             wrong += abs(rng.gauss(0, scale)) > limit
     assert wrong / 1800 <= most
 

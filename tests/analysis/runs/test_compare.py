@@ -4,9 +4,9 @@ import math
 import random
 
 import pytest
+import scipy
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
 
 from benchctl.analysis.runs.compare import Verdict, compare, judge, repeats_needed, welch_interval
 from benchctl.analysis.runs.summary import SummaryRow
@@ -85,7 +85,7 @@ def test_the_chance_of_a_difference_is_that_of_welchs_test(a, b):
     (one,) = compare([row(1, *a)], [row(1, *b)], Vocabulary())
     if len(set(a)) > 1 and len(set(b)) > 1:
         # Its degrees are a fraction; ours are rounded down, to the larger chance.
-        assert one.p >= stats.ttest_ind(a, b, equal_var=False).pvalue * (1 - 1e-9)
+        assert one.p >= scipy.stats.ttest_ind(a, b, equal_var=False).pvalue * (1 - 1e-9)
         if len(a) == len(b):
             assert (one.p < 0.05) == (not one.low <= 0 <= one.high)
     assert one.adjusted == one.p
@@ -95,8 +95,8 @@ def test_the_chance_of_a_difference_is_that_of_welchs_test(a, b):
 def test_the_chance_with_unequal_repeats_has_the_degrees_of_the_fewer():
     a, b = [10.0, 12.0, 11.0], [20.0, 21.0, 19.0, 20.5, 19.5, 20.0, 20.2]
     (one,) = compare([row(1, *a)], [row(1, *b)], Vocabulary())
-    t = stats.ttest_ind(a, b, equal_var=False).statistic
-    assert one.p == pytest.approx(2 * stats.t.sf(abs(t), 2))
+    t = scipy.stats.ttest_ind(a, b, equal_var=False).statistic
+    assert one.p == pytest.approx(2 * scipy.stats.t.sf(abs(t), 2))
 
 
 def borrowing(counts, still=()):
@@ -244,7 +244,7 @@ def test_the_repeats_that_would_show_a_difference_have_the_power_that_they_promi
     def power(repeats):
         degrees = 2 * repeats - 2
         apart = effect * math.sqrt(repeats / 2)
-        return stats.nct.sf(stats.t.ppf(level, degrees), degrees, apart)
+        return scipy.stats.nct.sf(scipy.stats.t.ppf(level, degrees), degrees, apart)
 
     assert power(n) == pytest.approx(0.8, abs=0.09)
     assert power(n - 2) < 0.8

@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from scipy import stats
+import scipy
 
 from benchctl.analysis.runs.drift import drifts_of, trend
 
@@ -26,8 +26,8 @@ def test_one_point_is_tested_as_kendall_does():
     p, _ = trend([list(enumerate(values))])
     # SciPy has no correction for continuity: one step of the score in its favour.
     score = sum((b > a) - (b < a) for n, b in enumerate(values) for a in values[:n])
-    without = 2 * stats.norm.sf(abs(score) / (20 * 19 * 45 / 18) ** 0.5)
-    kendall = stats.kendalltau(range(20), values, method="asymptotic").pvalue
+    without = 2 * scipy.stats.norm.sf(abs(score) / (20 * 19 * 45 / 18) ** 0.5)
+    kendall = scipy.stats.kendalltau(range(20), values, method="asymptotic").pvalue
     assert without == pytest.approx(kendall)
     assert kendall < p < 1.3 * kendall
 

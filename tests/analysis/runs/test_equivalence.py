@@ -4,7 +4,7 @@ import math
 import random
 
 import pytest
-from scipy import stats
+import scipy
 
 from benchctl.analysis.runs.compare import compare
 from benchctl.analysis.runs.equivalence import (
@@ -39,9 +39,9 @@ def test_the_chances_are_those_of_welchs_test_against_the_margin(metric):
         found = []
         for side, way, ours in ((-1, "greater", p_not_lower), (1, "less", p_not_higher)):
             edge = [x + side * 0.05 if metric == "loss_ratio" else x * (1 + side * 0.05) for x in a]
-            theirs = stats.ttest_ind(b, edge, equal_var=False, alternative=way)
+            theirs = scipy.stats.ttest_ind(b, edge, equal_var=False, alternative=way)
             # Its degrees are a fraction; ours are rounded down, to the larger chance.
-            tail = stats.t.sf(-side * theirs.statistic, math.floor(theirs.df + 1e-9))
+            tail = scipy.stats.t.sf(-side * theirs.statistic, math.floor(theirs.df + 1e-9))
             assert ours(one, 0.05) == pytest.approx(tail, rel=1e-9)
             found.append(ours(one, 0.05))
         assert p_same_within(one, 0.05) == max(found)
@@ -68,7 +68,7 @@ def test_a_borrowed_variance_has_its_own_degrees():
     one = compare(*runs, Vocabulary())[0]
     mean_a, mean_b = (sum(values) / 2 for values in (one.a, one.b))
     error = math.sqrt(one.borrowed.variance * (0.95**2 / 2 + 1 / 2))
-    tail = stats.t.sf((mean_b - 0.95 * mean_a) / error, one.borrowed.degrees)
+    tail = scipy.stats.t.sf((mean_b - 0.95 * mean_a) / error, one.borrowed.degrees)
     assert p_not_lower(one, 0.05) == pytest.approx(tail, rel=1e-9)
 
 

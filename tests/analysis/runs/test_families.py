@@ -3,9 +3,9 @@
 from itertools import combinations
 
 import pytest
+import scipy
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
 
 from benchctl.analysis.runs.families import benjamini_hochberg, holm
 
@@ -26,7 +26,9 @@ def test_holm_is_the_closed_test_of_bonferroni(alone):
 
 @given(CHANCES)
 def test_benjamini_and_hochberg_is_scipys(alone):
-    assert benjamini_hochberg(alone) == pytest.approx(list(stats.false_discovery_control(alone)))
+    assert benjamini_hochberg(alone) == pytest.approx(
+        list(scipy.stats.false_discovery_control(alone))
+    )
 
 
 def test_a_family_of_none_and_one():

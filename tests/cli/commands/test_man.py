@@ -2,6 +2,7 @@
 
 import re
 import subprocess
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -11,43 +12,45 @@ from benchctl.cli.main import COMMANDS, app, load
 from benchctl.cli.shared.command import command_of
 
 MAN = Path(__file__).parents[3] / "man"
+NAMES = ("benchctl", *(f"benchctl-{name}" for name in COMMANDS))
 
 
-def pages():
-    yield page_of("benchctl", app, COMMANDS)
-    for name in COMMANDS:
-        yield page_of(f"benchctl {name}", command_of(load(name)), COMMANDS)
+def command_named(name):
+    return app if name == "benchctl" else command_of(load(name.removeprefix("benchctl-")))
 
 
-PAGES = {page.name: page for page in pages()}
+@cache
+def page(name):
+    """Return the page of a command, whose module is loaded for it."""
+    return page_of(name.replace("-", " ", 1), command_named(name), COMMANDS)
 
 
-@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("name", NAMES)
 def test_the_pages_that_are_installed_are_the_help(name, request):
     path = MAN / f"{name}.1"
     if request.config.getoption("--update-golden"):
         path.parent.mkdir(exist_ok=True)
-        path.write_text(roff(PAGES[name]), encoding="utf-8")
-    assert path.read_text(encoding="utf-8") == roff(PAGES[name])
+        path.write_text(roff(page(name)), encoding="utf-8")
+    assert path.read_text(encoding="utf-8") == roff(page(name))
 
 
 def test_no_page_is_of_a_command_that_is_gone():
-    assert {path.stem for path in MAN.glob("benchctl*")} == set(PAGES)
+    assert {path.stem for path in MAN.glob("benchctl*")} == set(NAMES)
 
 
-@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("name", NAMES)
 @pytest.mark.tool("groff")
 def test_man_has_nothing_to_complain_of(name):
     done = subprocess.run(
-        ["groff", "-man", "-Tutf8", "-ww", "-z"], input=roff(PAGES[name]), capture_output=True,
+        ["groff", "-man", "-Tutf8", "-ww", "-z"], input=roff(page(name)), capture_output=True,
         text=True, check=True,
     )  # fmt: skip
     assert done.stderr == ""
 
 
 def test_what_roff_would_obey_is_shown():
-    page = ManPage("x", "y", (Section("Odd", (".de Evil", "'x", r"C:\new --flag")),))
-    assert roff(page).splitlines()[4:] == [
+    odd = ManPage("x", "y", (Section("Odd", (".de Evil", "'x", r"C:\new --flag")),))
+    assert roff(odd).splitlines()[4:] == [
         r"\&.de Evil", ".PP", r"\&'x", ".PP", r"C:\enew \-\-flag",
     ]  # fmt: skip
 
@@ -61,37 +64,36 @@ def inner_of(name, command):
             yield from inner_of(f"{name} {word}", command.resolve_command(context, [word])[1])
 
 
-@pytest.mark.parametrize("name", ["benchctl", *(f"benchctl {name}" for name in COMMANDS)])
+@pytest.mark.parametrize("name", NAMES)
 def test_every_option_and_argument_is_described(name):
     """The documents show tasks: options stand in the help alone, so it has them all."""
-    command = app if name == "benchctl" else command_of(load(name.partition(" ")[2]))
-    page = " ".join(plain(PAGES[name.replace(" ", "-")]).split())
-    letters = page.replace(" ", "")  # lines also end at hyphens
-    for whole, inner in inner_of(name, command):
-        assert f"{whole} " in f"{page} ", whole
+    text = " ".join(plain(page(name)).split())
+    letters = text.replace(" ", "")  # lines also end at hyphens
+    for whole, inner in inner_of(name.replace("-", " ", 1), command_named(name)):
+        assert f"{whole} " in f"{text} ", whole
         for param in inner.params:
             assert param.help, (whole, param.name)
-            for text in param.help.split("{formats}"):  # filled in when it is shown
-                assert text.replace(" ", "") in letters, (whole, param.name)
+            for told in param.help.split("{formats}"):  # filled in when it is shown
+                assert told.replace(" ", "") in letters, (whole, param.name)
             if param.param_type_name == "argument":
-                assert re.sub("[^A-Z|]", "", param.metavar) in page, (whole, param.name)
+                assert re.sub("[^A-Z|]", "", param.metavar) in text, (whole, param.name)
             elif param.is_flag:
-                assert ", ".join(sorted(param.opts, key=len)) in page, (whole, param.name)
+                assert ", ".join(sorted(param.opts, key=len)) in text, (whole, param.name)
             else:
-                assert f"{param.opts[-1]} {param.metavar}" in page, (whole, param.name)
+                assert f"{param.opts[-1]} {param.metavar}" in text, (whole, param.name)
 
 
 def test_a_page_has_every_option_and_subcommand():
-    text = plain(PAGES["benchctl-lab"])
+    text = plain(page("benchctl-lab"))
     assert "benchctl lab exec [OPTIONS] TOPOLOGY HOST COMMAND..." in text
     assert text.count("--emulator NAME") == 3
-    assert "--set KEY=VALUE" in plain(PAGES["benchctl-run"])
-    assert all(len(line) <= 80 for line in plain(PAGES["benchctl-run"]).splitlines())
+    assert "--set KEY=VALUE" in plain(page("benchctl-run"))
+    assert all(len(line) <= 80 for line in plain(page("benchctl-run")).splitlines())
 
 
 def test_help_shows_the_page_of_a_topic(benchctl):
     done = benchctl("help", "run")
-    assert (done.returncode, done.stdout) == (0, plain(PAGES["benchctl-run"]))
+    assert (done.returncode, done.stdout) == (0, plain(page("benchctl-run")))
     assert re.search(r"^COMMANDS\n    run\n", benchctl("help").stdout, flags=re.M)
 
 

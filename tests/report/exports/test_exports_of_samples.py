@@ -6,9 +6,6 @@ import re
 import sqlite3
 from contextlib import closing
 
-import duckdb
-import pandas
-import pyarrow.parquet
 import pytest
 from msgspec import structs
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
@@ -63,6 +60,9 @@ def stored(tmp_path):
 
 
 def test_pandas_and_duckdb_read_every_sample_from_parquet(stored, tmp_path):
+    import duckdb
+    import pandas
+
     (tmp_path / "run.parquet").write_bytes(whole("parquet", stored))
     frame = pandas.read_parquet(tmp_path / "run.parquet")
     assert set(frame["run"]) == {stored.run.name}
@@ -84,6 +84,8 @@ def test_pandas_and_duckdb_read_every_sample_from_parquet(stored, tmp_path):
 
 
 def test_a_run_without_samples_is_a_parquet_file_without_rows(tmp_path):
+    import pyarrow.parquet
+
     path = tmp_path / "runs.sqlite"
     run_id, _ = create_run(
         path, PlannedRun("p", "", 7, Settings({}, "sequential", ()), [], ""), NOW
@@ -238,5 +240,7 @@ def test_negative_delays_stay_negative_in_every_export(form, apart):
 
 
 def test_negative_delays_stay_negative_in_parquet(apart, tmp_path):
+    import pandas
+
     (tmp_path / "run.parquet").write_bytes(whole("parquet", apart))
     assert [*pandas.read_parquet(tmp_path / "run.parquet")["owd_s"]] == [-0.049, -0.0485]

@@ -1,6 +1,7 @@
 """The site of a mesh: what is on its pages, and that an update is the same as all of it anew."""
 
 import re
+import shutil
 from contextlib import closing
 from html import unescape
 
@@ -48,23 +49,38 @@ def files(directory):
     }
 
 
-@pytest.fixture
-def store(tmp_path):
-    """Two weeks of a mesh of three hosts, twice a day; b to a is slower from the tenth day on."""
-    store = tmp_path / "runs.sqlite"
+@pytest.fixture(scope="module")
+def two_weeks(tmp_path_factory):
+    """Make two weeks of a mesh of three hosts, twice a day, and their site.
+
+    From the tenth day on, b to a is slower.
+    """
+    made = tmp_path_factory.mktemp("mesh")
     for half in range(28):
         slow = half >= 20
         mesh_run(
-            store, now=BEGIN + half * DAY_S / 2, tags=TAG,
+            made / "runs.sqlite", now=BEGIN + half * DAY_S / 2, tags=TAG,
             times=lambda number, slow=slow: 0.5 if slow and number == 3 else 1.0,
         )  # fmt: skip
-    return store
+    written(made / "runs.sqlite", made / "site")
+    return made
 
 
-def test_a_matrix_has_each_pair_its_mark_and_a_link_to_its_history(store, tmp_path):
+@pytest.fixture
+def store(two_weeks, tmp_path):
+    return shutil.copy(two_weeks / "runs.sqlite", tmp_path / "runs.sqlite")
+
+
+@pytest.fixture
+def site(two_weeks, tmp_path):
+    """The site as it is before an update."""
+    return shutil.copytree(two_weeks / "site", tmp_path / "site")
+
+
+def test_a_matrix_has_each_pair_its_mark_and_a_link_to_its_history(store, site):
     mesh_run(store, now=BEGIN + 14 * DAY_S, away="c", tags=TAG)
-    written(store, tmp_path / "site")
-    page = (tmp_path / "site/index.html").read_text()
+    written(store, site)
+    page = (site / "index.html").read_text()
     rows = re.findall(r"<tr><th scope=\"row\".*?</tr>", page, re.S)
     marks = [re.findall(r">(✕|•|▼|▲)", row) for row in rows]
     assert marks == [["•", "✕"], ["•", "✕"], ["✕", "✕"]]
@@ -74,7 +90,7 @@ def test_a_matrix_has_each_pair_its_mark_and_a_link_to_its_history(store, tmp_pa
     assert "As of 2026-12-05 00:00" in text_of(page)
 
 
-def test_the_history_of_a_pair_has_both_ways_the_change_and_the_run(store, tmp_path):
+def test_the_history_of_a_pair_has_both_ways_the_change_and_the_run(store, site):
     with closing(Reader(store)) as reader:
         run = reader.outlines()[7].name
     change = ToldChange(
@@ -82,18 +98,18 @@ def test_the_history_of_a_pair_has_both_ways_the_change_and_the_run(store, tmp_p
         3e6, 1.5e6, "worse",
     )  # fmt: skip
     told = [Told(BEGIN + 11 * DAY_S, run, "nightly, change: b to a is slower", [change])]
-    written(store, tmp_path / "site", told)
-    page = (tmp_path / "site" / pair_path(("a", "b"))).read_text()
+    written(store, site, told)
+    page = (site / pair_path(("a", "b"))).read_text()
     seen = text_of(page)
     assert "A → B: 1.00 Mbit/s" in seen
     assert "B → A: 1.50 Mbit/s" in seen
     assert "2026-12-01 00:00: B → A worse: 3.00 Mbit/s to 1.50 Mbit/s (-50 %), with run" in seen
     assert f'<a href="../runs/{run}.html">' in page
-    assert (tmp_path / "site/runs" / f"{run}.html").is_file()
+    assert (site / "runs" / f"{run}.html").is_file()
     assert page.count('class="band') == 2
     # 14 runs of the newest 7 days, newest first.
     assert len(re.findall(r"<tr><td>", page)) == 14
-    index = text_of((tmp_path / "site/index.html").read_text())
+    index = text_of((site / "index.html").read_text())
     assert index.count("nightly, change: b to a is slower") == 1
 
 
@@ -109,37 +125,34 @@ def test_without_a_schedule_changes_are_those_of_trend(tmp_path):
     assert "worse:" not in text_of((tmp_path / "site" / pair_path(("a", "c"))).read_text())
 
 
-def test_an_update_is_the_same_as_all_of_it_anew(store, tmp_path):
-    updated, anew = tmp_path / "updated", tmp_path / "anew"
-    written(store, updated)
+def test_an_update_is_the_same_as_all_of_it_anew(store, site, tmp_path):
     for half in (28, 29, 30):
         mesh_run(store, now=BEGIN + half * DAY_S / 2, away="b" if half == 29 else "", tags=TAG)
-        written(store, updated)
+        written(store, site)
     with closing(Reader(store)) as reader:
         old = reader.outlines()[-3]
     delete_run(store, old.id)  # of a day that is past
-    written(store, updated)
-    written(store, anew)
-    assert files(updated) == files(anew)
+    written(store, site)
+    written(store, tmp_path / "anew")
+    assert files(site) == files(tmp_path / "anew")
 
 
-def test_without_a_new_run_pages_still_say_what_came_to_be_known(store, tmp_path):
+def test_without_a_new_run_pages_still_say_what_came_to_be_known(store, site, tmp_path):
     def pages(directory):  # the report of a run that has ended is written once
         return {name: text for name, text in files(directory).items() if "runs/" not in name}
 
-    updated, anew = tmp_path / "updated", tmp_path / "anew"
-    written(store, updated)
+    anew = tmp_path / "anew"
     with closing(Reader(store)) as reader:
         first = reader.run(reader.outlines()[-1].id)
     set_baseline(store, first)
     told = [Told(BEGIN, first.name, "nightly, problem: it is odd")]
     for known in ((), told):
-        written(store, updated, known)
+        written(store, site, known)
         written(store, anew, known)
-        assert pages(updated) == pages(anew)
-    (updated / pair_path(("a", "b"))).unlink()
-    written(store, updated, told)
-    assert pages(updated) == pages(anew)
+        assert pages(site) == pages(anew)
+    (site / pair_path(("a", "b"))).unlink()
+    written(store, site, told)
+    assert pages(site) == pages(anew)
 
 
 def test_what_did_not_change_is_left_alone(store, tmp_path):
@@ -157,14 +170,13 @@ class Killed(BaseException):
     pass
 
 
-@pytest.mark.parametrize("place", range(0, 12, 3))
 def test_an_update_that_is_killed_leaves_pages_that_the_next_one_completes(
-    store, tmp_path, place, monkeypatch
+    store, site, tmp_path, monkeypatch
 ):
-    site = tmp_path / "site"
-    written(store, site)
     before = (site / "index.html").read_bytes()
     mesh_run(store, now=BEGIN + 14.5 * DAY_S, away="b", tags=TAG)
+    written(store, tmp_path / "anew")
+    anew = files(tmp_path / "anew")
     puts, put = [], MeshSite.put
 
     def killed(self, name, content):
@@ -173,25 +185,26 @@ def test_an_update_that_is_killed_leaves_pages_that_the_next_one_completes(
             raise Killed
         put(self, name, content)
 
-    with monkeypatch.context() as patched:
-        patched.setattr(MeshSite, "put", killed)
-        with pytest.raises(Killed):
-            written(store, site)
-    assert (site / "index.html").read_bytes() == before
     links = re.findall(r'href="([^"#]*)"', before.decode())
-    assert all((site / link).is_file() for link in links)
-    written(store, site)
-    written(store, tmp_path / "anew")
-    assert files(site) == files(tmp_path / "anew")
+    for place in range(0, 12, 3):
+        left = shutil.copytree(site, tmp_path / f"left-{place}")
+        puts.clear()
+        with monkeypatch.context() as patched:
+            patched.setattr(MeshSite, "put", killed)
+            with pytest.raises(Killed):
+                written(store, left)
+        assert (left / "index.html").read_bytes() == before
+        assert all((left / link).is_file() for link in links)
+        written(store, left)
+        assert files(left) == anew
 
 
-def test_pages_of_what_is_shown_no_longer_go(store, tmp_path):
-    written(store, tmp_path / "site")
+def test_pages_of_what_is_shown_no_longer_go(site, tmp_path):
     other = tmp_path / "other.sqlite"
     mesh_run(other, hosts="ab", now=BEGIN)
-    written(other, tmp_path / "site")
+    written(other, site)
     written(other, tmp_path / "anew")
-    left, anew = files(tmp_path / "site"), files(tmp_path / "anew")
+    left, anew = files(site), files(tmp_path / "anew")
     assert {*left} == {*anew}
     assert left["index.html"] == anew["index.html"]
 
@@ -286,10 +299,7 @@ def test_a_folder_that_is_named_as_ours_is_not_taken_for_a_site(tmp_path):
     assert notes.read_text() == "mine"
 
 
-def test_a_full_disk_is_an_error_and_leaves_no_part(store, tmp_path, monkeypatch):
-    site = tmp_path / "site"
-    written(store, site)
-
+def test_a_full_disk_is_an_error_and_leaves_no_part(store, site, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
