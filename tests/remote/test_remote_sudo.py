@@ -18,7 +18,7 @@ from remote.captured import (
     packets_of,
 )
 from remote.measured import Measured
-from remote_lab import NEEDS, PORT, kill, remote_lab
+from remote_lab import NEEDS, PORT, kill
 from sudo_login import FREE, NOBODY, sudo_login
 from waiting import DEAR_LOOK_S, wait_until
 
@@ -52,10 +52,10 @@ duration = "10min"
 
 
 @contextmanager
-def sudo_lab(tmp_path, sudoers, programs=None):
-    """Build a lab whose hosts have these sudoers, and for users only these programs."""
+def with_sudoers(labs, sudoers, programs=None):
+    """Yield a lab whose hosts have these sudoers, and for users only these programs."""
     # Not in pytest's own directory, which nobody else may enter.
-    with tempfile.TemporaryDirectory() as directory, remote_lab(tmp_path, TOPOLOGY) as lab:
+    with tempfile.TemporaryDirectory() as directory, labs.lend(TOPOLOGY) as lab:
         place = Path(directory)
         place.chmod(0o755)
         path = "/usr/bin:/bin"
@@ -76,8 +76,8 @@ PTY = "Defaults use_pty\n"
 
 
 @pytest.fixture
-def lab(request, tmp_path):
-    with sudo_lab(tmp_path, getattr(request, "param", PTY) + FREE) as lab:
+def lab(request, labs):
+    with with_sudoers(labs, getattr(request, "param", PTY) + FREE) as lab:
         yield lab
 
 
@@ -162,8 +162,8 @@ def test_a_runner_that_is_killed_at_any_moment_leaves_no_process_anywhere(lab, m
 
 @pytest.mark.tool("ping", "setsid")
 @pytest.mark.parametrize("how", ["Ctrl-C", "SIGKILL"])
-def test_without_python_what_root_has_started_does_not_stay_either(how, tmp_path):
-    with sudo_lab(tmp_path, FREE, PROGRAMS) as lab:
+def test_without_python_what_root_has_started_does_not_stay_either(how, labs, tmp_path):
+    with with_sudoers(labs, FREE, PROGRAMS) as lab:
         before = {host: lab.left(host).keys() for host in HOSTS}
         file = tmp_path / "p.toml"
         file.write_text(PING)
