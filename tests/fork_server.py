@@ -20,6 +20,7 @@ import threading
 import time
 import traceback
 from contextlib import suppress
+from importlib.metadata import entry_points
 from pathlib import Path
 
 from waiting import COMMAND_S, LOOK_S
@@ -289,14 +290,20 @@ def _serve():
     requests.send(b" ")
     os.environ["PYDANTIC_DISABLE_PLUGINS"] = "__all__"
     # What the commands import only when they run.
+    import benchctl.cli.commands.run
     import benchctl.cli.main
     import benchctl.cli.shared.watch
     import benchctl.engine.__main__
     import benchctl.engine.prepare.planning
     import benchctl.engine.runner.runner
     import benchctl.report.comparison.comparison
+    import benchctl.report.exports.json
     import benchctl.tui.app  # noqa: F401
     from benchctl.__main__ import main
+    from benchctl.plugins import PluginKind
+
+    for backend in entry_points(group=PluginKind.BACKEND.group):
+        backend.load()
 
     # A fork that collects garbage would write to, and so copy, all that is imported.
     gc.freeze()
