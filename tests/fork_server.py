@@ -1,53 +1,150 @@
 """Runs benchctl's command line again and again, each time in a fork of one process.
 
 Importing everything takes most of a short command's time; here it is done once. As a program it
-reads requests from stdin, one line of JSON each, and answers each with the exit code, stdout and
-stderr. A runner that a command starts is a fork, too.
+takes requests from the socket that is its stdin. With each come the streams of a command, and a
+socket that hears of its process and of its end. A runner that a command starts is a fork, too.
 """
 
 import atexit
 import gc
 import json
 import os
+import select
 import selectors
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import threading
 import time
 import traceback
+from contextlib import suppress
+from importlib.metadata import entry_points
 from pathlib import Path
 
 from waiting import COMMAND_S, LOOK_S
 
+_MOST_BYTES = 1 << 17
+_UCRED = struct.Struct("iII")  # unix(7)
+
 
 class ForkServer:
-    """The program, seen from the tests; a context manager."""
+    """The program, seen from the tests; a context manager.
+
+    ``words`` come before it, such as those that enter a host of a lab.
+    """
+
+    def __init__(self, words=()):
+        self._words = words
 
     def __enter__(self):
-        self._process = subprocess.Popen(
-            [sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
+        self._requests, theirs = _pair()
+        with theirs:
+            self._process = subprocess.Popen(
+                [*self._words, sys.executable, __file__], stdin=theirs, start_new_session=True
+            )
+        self.pids = self._process.pid, _sender(self._requests)
         return self
 
     def __exit__(self, *exception):
-        self._process.stdin.close()
-        self._process.stdout.close()
+        self._requests.close()
         self._process.wait()
 
-    def run(self, argv, directory, environment, *, stdin="", merged=False):
-        """Run a command to its end, which is forced after some minutes; ``stdin`` is what it reads.
+    def start(self, argv, directory, environment, *, stdin="", merged=False):
+        """Start a command in a session of its own; ``stdin`` is what it reads.
 
-        Returns a ``CompletedProcess``; with ``merged``, stdout and stderr are both in the former.
+        Returns its `Forked`. With ``merged``, stdout and stderr are both in the former.
         """
-        request = {
-            "argv": argv, "directory": str(directory), "environment": environment, "stdin": stdin,
-            "merged": merged,
-        }  # fmt: skip
-        print(json.dumps(request), file=self._process.stdin, flush=True)
-        answer = json.loads(self._process.stdout.readline())
-        return subprocess.CompletedProcess(argv, *answer)
+        request = {"argv": argv, "directory": str(directory), "environment": environment}
+        told, telling = _pair()
+        (given, to_give), (out, to_out), (err, to_err) = (os.pipe() for _ in range(3))
+        os.write(to_give, stdin.encode())  # a pipe has room for it
+        os.close(to_give)
+        streams = given, to_out, to_out if merged else to_err
+        with telling:
+            words = json.dumps(request).encode()
+            socket.send_fds(self._requests, [words], [*streams, telling.fileno()])
+        for end in (given, to_out, to_err):
+            os.close(end)
+        return Forked(told, os.fdopen(out), os.fdopen(err))
+
+    def run(self, argv, directory, environment, **options):
+        """Run a command to its end, which is forced after some minutes; for options see `start`.
+
+        Returns a ``CompletedProcess``.
+        """
+        with self.start(argv, directory, environment, **options) as process:
+            texts = process.communicate()
+            return subprocess.CompletedProcess(argv, process.wait(), *texts)
+
+
+class Forked:
+    """A command that was started, as a Popen; a context manager that kills it at the end."""
+
+    def __init__(self, told, stdout, stderr):
+        self._told, self.stdout, self.stderr, self.returncode = told, stdout, stderr, None
+        self.pid = _sender(told)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        self.kill()
+        self.wait()
+        self._told.close()
+        self.stdout.close()
+        self.stderr.close()
+
+    def poll(self):
+        if self.returncode is None and select.select([self._told], [], [], 0)[0]:
+            self.wait()
+        return self.returncode
+
+    def wait(self):
+        if self.returncode is None:
+            # Nothing comes if the server was killed with all that it has started.
+            self.returncode = int(self._told.recv(16) or -signal.SIGKILL)
+        return self.returncode
+
+    def send_signal(self, number):
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def kill(self):
+        self.send_signal(signal.SIGKILL)
+
+    def communicate(self):
+        """Return all that it prints, on stdout and on stderr; after some minutes it is killed."""
+        end_s = time.monotonic() + COMMAND_S
+        texts = dict.fromkeys((self.stdout, self.stderr), b"")
+        with selectors.DefaultSelector() as selector:
+            for pipe in texts:
+                selector.register(pipe, selectors.EVENT_READ)
+            while selector.get_map():
+                ready = selector.select(max(0.0, end_s - time.monotonic()))
+                if not ready:
+                    self.kill()
+                    break
+                for key, _ in ready:
+                    if data := os.read(key.fd, 1 << 16):
+                        texts[key.fileobj] += data
+                    else:
+                        selector.unregister(key.fileobj)
+        return [text.decode("utf-8", "replace") for text in texts.values()]
+
+
+def _pair():
+    """Return two ends of a connection, of which the first hears who sends."""
+    ends = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    ends[0].setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+    return ends
+
+
+def _sender(end):
+    """Return the process that sends a message, also one that has another number where it runs."""
+    _, [(_, _, sender)], *_ = end.recvmsg(1, socket.CMSG_SPACE(_UCRED.size))
+    return _UCRED.unpack(sender)[0]
 
 
 # Commands that start a runner.
@@ -148,27 +245,24 @@ def _measure(requests):
     return code
 
 
-def _run(main, argv, directory, environment, stdin, merged):
-    (given, to_give), out, err = os.pipe(), os.pipe(), os.pipe()
-    os.write(to_give, stdin.encode())  # a pipe has room for it
-    os.close(to_give)
-    pid = os.fork()
-    if not pid:
-        os.chdir(directory)
-        os.environ.clear()
-        os.environ.update(environment)
-        os.dup2(given, 0)
-        os.dup2(out[1], 1)
-        os.dup2(out[1] if merged else err[1], 2)
-        os.closerange(3, max(given, *out, *err) + 1)
-        sys.argv = argv
-        if MEASURING.intersection(argv):
-            _Spare().take_the_place_of_runners()
-        _be(main)
-    for end in (given, out[1], err[1]):
-        os.close(end)
-    texts = _read(pid, out[0], err[0])
-    return (os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), *texts)
+def _fork(main, request, files):
+    """Start a command, on its streams; returns its process."""
+    if pid := os.fork():
+        return pid
+    os.setsid()
+    *streams, telling = files
+    os.write(telling, b" ")
+    for number, file in enumerate(streams):
+        os.dup2(file, number)
+    os.closerange(3, os.sysconf("SC_OPEN_MAX"))
+    os.chdir(request["directory"])
+    os.environ.clear()
+    os.environ.update(request["environment"])
+    sys.argv = request["argv"]
+    if MEASURING.intersection(sys.argv):
+        _Spare().take_the_place_of_runners()
+    _be(main)
+    return None
 
 
 def _be(main):
@@ -191,44 +285,51 @@ def _be(main):
     os._exit(code)
 
 
-def _read(pid, *pipes):
-    """Return what comes from each pipe until it is closed."""
-    end_s = time.monotonic() + COMMAND_S
-    texts = dict.fromkeys(pipes, b"")
-    with selectors.DefaultSelector() as selector:
-        for pipe in pipes:
-            selector.register(pipe, selectors.EVENT_READ)
-        while selector.get_map():
-            ready = selector.select(max(0.0, end_s - time.monotonic()))
-            if not ready:
-                os.kill(pid, signal.SIGKILL)
-                break
-            for key, _ in ready:
-                if data := os.read(key.fd, 1 << 16):
-                    texts[key.fd] += data
-                else:
-                    selector.unregister(key.fd)
-    for pipe in pipes:
-        os.close(pipe)
-    return [text.decode("utf-8", "replace") for text in texts.values()]
-
-
 def _serve():
+    requests = socket.socket(fileno=0)
+    requests.send(b" ")
     os.environ["PYDANTIC_DISABLE_PLUGINS"] = "__all__"
     # What the commands import only when they run.
+    import benchctl.cli.commands.run
     import benchctl.cli.main
     import benchctl.cli.shared.watch
     import benchctl.engine.__main__
     import benchctl.engine.prepare.planning
     import benchctl.engine.runner.runner
     import benchctl.report.comparison.comparison
+    import benchctl.report.exports.json
     import benchctl.tui.app  # noqa: F401
     from benchctl.__main__ import main
+    from benchctl.plugins import PluginKind
+
+    for backend in entry_points(group=PluginKind.BACKEND.group):
+        backend.load()
 
     # A fork that collects garbage would write to, and so copy, all that is imported.
     gc.freeze()
-    for line in sys.stdin:
-        print(json.dumps(_run(main, **json.loads(line))), flush=True)
+    with selectors.PollSelector() as selector:
+        selector.register(requests, selectors.EVENT_READ)
+        while True:
+            for key, _ in selector.select():
+                if key.fileobj is not requests:
+                    selector.unregister(key.fd)
+                    _tell_the_end(key.fd, *key.data)
+                    continue
+                request, files, *_ = socket.recv_fds(requests, _MOST_BYTES, 4)
+                if not request:
+                    return
+                pid = _fork(main, json.loads(request), files)
+                for file in files[:3]:
+                    os.close(file)
+                selector.register(os.pidfd_open(pid), selectors.EVENT_READ, (pid, files[3]))
+
+
+def _tell_the_end(watched, pid, telling):
+    _, status = os.waitpid(pid, 0)
+    with suppress(BrokenPipeError):  # nobody may want to know
+        os.write(telling, b"%d" % os.waitstatus_to_exitcode(status))
+    os.close(watched)
+    os.close(telling)
 
 
 if __name__ == "__main__":

@@ -6,9 +6,11 @@ import signal
 import subprocess
 import sys
 from contextlib import ExitStack, contextmanager, suppress
+from copy import copy
 from pathlib import Path
 
 import pytest
+from fork_server import ForkServer
 from lab.lab_support import topology
 from remote import as_root
 from waiting import COMMAND_S, wait_until
@@ -72,7 +74,16 @@ class RemoteLab:
 
     def __init__(self, lab, ended, directory, here):
         self.lab, self._ended, self._directory = lab, ended, directory
-        self.over = lab.nodes[here].prefix
+        self._servers = {}
+        """They start the commands of benchctl on each node."""
+        self._test, self._undo = ended.enter_context(ExitStack()), []
+        """What a test has started, and what it has changed."""
+        self._standing = {pid for node in lab.nodes for pid in self.processes(node)}
+        self._stand_at(here)
+
+    def _stand_at(self, node):
+        self._here = node
+        self.over = self.lab.nodes[node].prefix
         """The words before ssh."""
 
     def run(self, *argv, **options):
@@ -85,7 +96,9 @@ class RemoteLab:
 
     def at(self, node):
         """Return the same lab as somebody on another node has it."""
-        return RemoteLab(self.lab, self._ended, self._directory, node)
+        other = copy(self)
+        other._stand_at(node)
+        return other
 
     def ssh(self, destination, command, *options):
         """Run a command as ``ssh DESTINATION COMMAND`` does; returns its output and its code."""
@@ -98,29 +111,34 @@ class RemoteLab:
 
     def configure(self, text):
         """Let ssh know other hosts or ways, by the lines of ssh_config(5): ``ProxyJump middle``."""
-        # The first value that it reads counts.
         file = ssh_service.PLACE / "ssh_config"
-        words = [
-            "sh",
-            "-c",
-            f'printf "%s\\n" "$1" | cat - {file} >{file}.new; mv {file}.new {file}',
-        ]
-        assert not self.run(*words, "sh", f"{text}\nMatch all").returncode
+        before = f"{file}.{len(self._undo)}"
+        # The first value that it reads counts.
+        script = 'cp "$2" "$3"; printf "%s\\n" "$1" | cat - "$3" >"$2"'
+        words = ("sh", "-ec", script, "sh", f"{text}\nMatch all", str(file), before)
+        assert not self.run(*words).returncode
+        self._undo.append(lambda: self.run("mv", before, str(file)))
 
-    def start(self, *argv, **options):
-        """Start benchctl where ssh starts, as a user on a machine does; returns its process."""
-        process = subprocess.Popen(
-            [*self.over, sys.executable, "-m", "benchctl", *argv],
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-            start_new_session=True, **options,
-        )  # fmt: skip
-        self._ended.callback(process.communicate)
-        return process
+    def benchctl(self, *argv, **environment):
+        """Run benchctl to its end where ssh starts, as a user on a machine does."""
+        environment = {**os.environ, **environment}
+        return self._server().run(["benchctl", *argv], Path.cwd(), environment)
+
+    def start(self, *argv, **environment):
+        """Start benchctl where ssh starts, as `benchctl`; returns its `Forked`."""
+        environment = {**os.environ, **environment}
+        process = self._server().start(["benchctl", *argv], Path.cwd(), environment)
+        return self._test.enter_context(process)
+
+    def _server(self):
+        if self._here not in self._servers:
+            self._servers[self._here] = self._ended.enter_context(ForkServer(self.over))
+        return self._servers[self._here]
 
     def serve(self, node, *options, port=PORT, within=()):
         """Start another server on a node, with more ``options`` of sshd; returns its process.
 
-        ``within`` are words before it. It ends with the lab.
+        ``within`` are words before it. It ends with the test.
         """
         # A user namespace cannot be made with the privileges of the lab's commands.
         prefix = self.lab.nodes[node].prefix[: -len(WITH_FEWER_PRIVILEGES)]
@@ -130,7 +148,7 @@ class RemoteLab:
                 [*prefix, *ssh.AS_USER, *within, *argv],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
             )  # fmt: skip
-        self._ended.callback(process.wait)
+        self._test.callback(process.wait)
         wait_until(lambda: process.poll() is not None or "listening" in self.log(node, port))
         assert process.poll() is None, self.log(node, port)
         return process
@@ -141,12 +159,13 @@ class RemoteLab:
         ``words``, such as those of a shell, come before the text of what a login asks for.
         """
         path = str(self._directory / f"{node}.root")
+        Path(path).unlink(missing_ok=True)
         prefix = self.lab.nodes[node].prefix[: -len(WITH_FEWER_PRIVILEGES)]
         root = subprocess.Popen(
             [*prefix, sys.executable, as_root.__file__, "serve", path, *words],
             stdout=subprocess.PIPE, start_new_session=True,
         )  # fmt: skip
-        self._ended.enter_context(root)
+        self._test.enter_context(root)
         assert root.stdout.readline() == b"ready\n"
         asks = f'{sys.executable} {as_root.__file__} {path} "$SSH_ORIGINAL_COMMAND"'
         self.serve(node, "-o", f"ForceCommand={asks}")
@@ -176,9 +195,11 @@ class RemoteLab:
 
     def left(self, node):
         """Return the processes of a node but those of its servers: what a run may leave there."""
-        found = self.processes(node).items()
+        starting = {pid for server in self._servers.values() for pid in server.pids}
         return {
-            pid: line for pid, line in found if "[listener]" not in line and "sshd -D" not in line
+            pid: line
+            for pid, line in self.processes(node).items()
+            if "[listener]" not in line and "sshd -D" not in line and pid not in starting
         }
 
     def guard(self, node, *, tcp=(), udp=()):
@@ -189,6 +210,7 @@ class RemoteLab:
         tcp = ", ".join(map(str, (22, 2222, *tcp)))
         udp = f"udp dport {{ {', '.join(map(str, udp))} }} accept" if udp else ""
         self._nft(node, "-f", "-", input=FILTER.format(tcp=tcp, udp=udp))
+        self._undo.append(lambda: self._nft(node, "flush", "ruleset"))
 
     def dropped(self, node):
         """Return how many packets the filter of a node has dropped."""
@@ -206,10 +228,28 @@ class RemoteLab:
     def cut(self, link):
         """Let a link carry nothing from now on."""
         self.lab.change(link, Change(loss_ratio=1.0))
+        self._undo.append(lambda: self.mend(link))
 
     def mend(self, link):
         """Let a link lose nothing from now on."""
         self.lab.change(link, Change(loss_ratio=0.0))
+
+    def restore(self):
+        """End what a test has started, and undo what it has changed.
+
+        Raises LabError if the lab has failed.
+        """
+        while self._undo:
+            self._undo.pop()()
+        stands = self._standing.union(*(server.pids for server in self._servers.values()))
+
+        def others():
+            return {pid for node in self.lab.nodes for pid in self.processes(node)} - stands
+
+        while found := others():
+            kill(found)
+        self._test.close()
+        self.lab.check()
 
 
 @contextmanager
@@ -218,3 +258,35 @@ def remote_lab(directory, text=TWO, here="here"):
     with ExitStack() as ended, Lab.build(topology(text)) as lab:
         # The servers end with the lab, and are then waited for.
         yield RemoteLab(lab, ended, directory, here)
+
+
+class SharedLabs:
+    """Labs that several tests use, one after another; a context manager.
+
+    One stands at a time. It is built anew only for a test that needs another.
+    """
+
+    def __init__(self, directory):
+        self._directory = directory
+        self._standing, self._wanted, self._lab = ExitStack(), None, None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        self._standing.close()
+
+    @contextmanager
+    def lend(self, *wanted):
+        """Yield a lab as `remote_lab` builds it; what a test does to it is undone at the end."""
+        if self._wanted != wanted:
+            self._wanted = None
+            self._standing.close()
+            self._lab = self._standing.enter_context(remote_lab(self._directory, *wanted))
+            self._wanted = wanted
+        yield self._lab
+        try:
+            self._lab.restore()
+        except BaseException:
+            self._wanted = None
+            raise

@@ -1,11 +1,17 @@
 import pytest
 from remote.measured import Measured
-from remote_lab import remote_lab
+from remote_lab import SharedLabs
+
+
+@pytest.fixture(scope="session")
+def labs(tmp_path_factory):
+    with SharedLabs(tmp_path_factory.mktemp("labs")) as labs:
+        yield labs
 
 
 @pytest.fixture
-def lab(tmp_path):
-    with remote_lab(tmp_path) as lab:
+def lab(labs):
+    with labs.lend() as lab:
         yield lab
 
 

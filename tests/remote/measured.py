@@ -1,10 +1,12 @@
 """A run on hosts that SSH reaches, as its command reports it event by event."""
 
 import json
-import os
 import threading
+from pathlib import Path
 
 from waiting import wait_until
+
+from benchctl.store.locks import Liveness
 
 MAIN = """
 [hosts.paris]
@@ -28,10 +30,8 @@ class Measured:
 
     def __init__(self, lab, profile, options):
         self.store = str(profile.with_suffix(".sqlite"))
-        self.process = lab.start(
-            "run", str(profile), "--events", "--quiet", *options,
-            env={**os.environ, "BENCHCTL_STORE": self.store},
-        )  # fmt: skip
+        words = ("run", str(profile), "--events", "--quiet", *options)
+        self.process = lab.start(*words, BENCHCTL_STORE=self.store)
         self.events, self.errors = [], []
         self._readers = [
             threading.Thread(target=self._read_events), threading.Thread(target=self._read_errors),
@@ -45,6 +45,13 @@ class Measured:
 
     def _read_errors(self):
         self.errors += self.process.stderr
+
+    @property
+    def runner(self):
+        """Its runner's process, as it is numbered here."""
+        pid = Liveness(Path(self.store)).runner_pid(1)
+        assert pid
+        return pid
 
     def told(self):
         return [event["event"] for event in self.events], self.errors

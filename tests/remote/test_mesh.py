@@ -5,7 +5,6 @@ import json
 import os
 import re
 import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -98,14 +97,7 @@ def result_says_which_host_died_and_has_all_that_the_others_measured(lab, run):
     # Each of the pairs without it, and no word of another host.
     whole = {trial["point"]["pair"] for trial in trials if trial["status"] == "ok"}
     assert {pair for pair in PAIRS if DYING not in pair} <= whole
-    shown = lab.run(
-        sys.executable,
-        "-m",
-        "benchctl",
-        "show",
-        "last",
-        env={**os.environ, "BENCHCTL_STORE": run.store},
-    ).stdout
+    shown = lab.benchctl("show", "last", BENCHCTL_STORE=run.store).stdout
     assert re.findall(r"^trial .*failed: .*host (\w+): ", shown, flags=re.M) == [DYING] * len(
         failed
     )

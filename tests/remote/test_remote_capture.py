@@ -1,13 +1,11 @@
 """The packets of flows between hosts that SSH reaches, recorded there and sent when they ended."""
 
-import os
 import signal
-import sys
 
 import pytest
 from remote.captured import CAPTURED, HOSTS, PATH_S, TOPOLOGY, as_tcpdump_records, ended
 from remote.measured import MAIN
-from remote_lab import NEEDS, PORT, kill, remote_lab
+from remote_lab import NEEDS, PORT, kill
 from waiting import wait_until
 
 from benchctl.packets.trace import read_trace
@@ -17,9 +15,9 @@ pytestmark = NEEDS
 
 
 @pytest.fixture
-def lab(tmp_path):
+def lab(labs):
     """Hosts on which who logs in is root."""
-    with remote_lab(tmp_path, TOPOLOGY) as lab:
+    with labs.lend(TOPOLOGY) as lab:
         for host in HOSTS:
             lab.serve_as_root(host, "/bin/sh", "-c")
         lab.configure(f"Host paris tokyo\nPort {PORT}")
@@ -80,9 +78,8 @@ def test_a_recorder_that_is_killed_costs_its_file_and_nothing_else(lab, measure)
 
     kill(wait_until(recorders, lambda: lab.processes("paris")))
     run.until("sample", len(run.of("sample")) + 20)
-    os.killpg(run.process.pid, signal.SIGINT)
-    # As 130 is passed on by the shell around the command.
-    flow, files, notes = ended(run, -signal.SIGINT)
+    run.process.send_signal(signal.SIGINT)
+    flow, files, notes = ended(run, 130)
     assert flow.status == "interrupted"
     assert set(files) == {"tokyo"}
     assert notes == ["trial 1, main: packets at paris: none: its recorder was killed"]
@@ -116,6 +113,6 @@ def test_a_user_who_may_not_record_is_told_what_to_do_before_anything_is_sent(
     assert "set sudo=true for the host" in errors
     assert not run.of("sample")
     profile = tmp_path / "remote-0.toml"
-    examined = lab.run(sys.executable, "-m", "benchctl", "doctor", "--hosts", str(profile)).stdout
+    examined = lab.benchctl("doctor", "--hosts", str(profile)).stdout
     assert examined.count("note packets") == 2
     assert examined.count("Operation not permitted") == 2

@@ -55,7 +55,7 @@ def test_a_runner_that_is_killed_at_any_moment_leaves_nothing_there(lab, measure
             run.until(moment)
         else:
             wait_until(partial(sessions, lab, "paris"), run.told)
-        kill(those(lab, "here", "benchctl.engine"))
+        kill([run.runner])
         run.process.kill()
         run.end()
         nothing_is_left(lab, "here", *HOSTS)

@@ -2,7 +2,6 @@
 
 import json
 import os
-import sys
 
 import pytest
 from remote_lab import NEEDS
@@ -30,10 +29,8 @@ def measured(lab, tmp_path, text, code=0):
     """Measure a profile; returns its flows."""
     profile, out = tmp_path / "p.toml", tmp_path / "out.json"
     profile.write_text(text)
-    done = lab.run(
-        sys.executable, "-m", "benchctl", "run", str(profile), "--quiet",
-        "--store", str(tmp_path / "runs.sqlite"), "-o", str(out),
-    )  # fmt: skip
+    words = ("run", str(profile), "--quiet", "-o", str(out))
+    done = lab.benchctl(*words, BENCHCTL_STORE=str(tmp_path / "runs.sqlite"))
     assert done.returncode == code, done.stdout + done.stderr
     return [flow for trial in json.loads(out.read_text())["trials"] for flow in trial["flows"]]
 

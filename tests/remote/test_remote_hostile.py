@@ -1,6 +1,5 @@
 """Hosts that are off, cut off, or hostile: each costs what needs it, and no more time than said."""
 
-import os
 import re
 import signal
 import subprocess
@@ -59,10 +58,7 @@ def test_a_host_that_is_off_costs_its_trials_which_are_measured_when_it_is_there
     # At the start, and before each of its four trials.
     assert logins.read_text() == 5 * "\n"
     lab.serve("tokyo")
-    env = {**os.environ, "BENCHCTL_STORE": run.store}
-    done = lab.run(
-        sys.executable, "-m", "benchctl", "resume", "last", "--failed", "--quiet", env=env
-    )
+    done = lab.benchctl("resume", "last", "--failed", "--quiet", BENCHCTL_STORE=run.store)
     assert done.returncode == 0, done.stderr
 
 
@@ -83,13 +79,6 @@ def test_a_cut_shorter_than_the_patience_costs_nothing(measure, tmp_path):
     samples = [s for s in run.of("sample") if s["told_by"] == "client"]
     assert len(samples) == 10 * seconds
     assert samples[-1]["end_s"] == pytest.approx(seconds, abs=0.05)
-
-
-def interrupt(lab, word):
-    """Interrupt benchctl as a terminal does, within the namespaces of the lab."""
-    for pid, line in lab.processes("here").items():
-        if line.startswith(f"{sys.executable} -m benchctl {word}"):
-            os.kill(pid, signal.SIGINT)
 
 
 @pytest.mark.parametrize(
@@ -132,8 +121,8 @@ def test_an_interrupt_ends_a_run_whose_agent_never_ends_anything(lab, measure, t
     flow = MAIN.replace('from = "paris"', 'from = "tokyo"').replace('to = "tokyo"', 'to = "paris"')
     run = measure(flow.replace('"1s"', '"10min"'))
     run.until("flow_started")
-    interrupt(lab, "run")
-    assert run.end() in (130, -signal.SIGINT), run.told()
+    run.process.send_signal(signal.SIGINT)
+    assert run.end() == 130, run.told()
     wait_until(lambda: not lab.left("paris"), lambda: lab.left("paris"), DEAR_LOOK_S)
 
 
@@ -151,20 +140,20 @@ def cleaned_run(measure, cleanup):
 def test_an_interrupt_lets_the_cleanup_commands_end(lab, measure, tmp_path):
     proof = tmp_path / "clean"
     run = cleaned_run(measure, f"sleep 1; echo clean > {proof}")
-    interrupt(lab, "run")
-    assert run.end() in (130, -signal.SIGINT), run.told()
+    run.process.send_signal(signal.SIGINT)
+    assert run.end() == 130, run.told()
     assert proof.read_text() == "clean\n"
     wait_until(lambda: not lab.left("paris"), lambda: lab.left("paris"), DEAR_LOOK_S)
 
 
 def test_a_second_interrupt_ends_a_run_whose_cleanup_does_not_end(lab, measure):
     run = cleaned_run(measure, "sleep 1000")
-    interrupt(lab, "run")
+    run.process.send_signal(signal.SIGINT)
     wait_until(
         lambda: "sleep 1000" in lab.left("paris").values(), lambda: lab.left("paris"), DEAR_LOOK_S
     )
-    interrupt(lab, "run")
-    assert run.end() in (130, -signal.SIGINT), run.told()  # long before its thousand seconds
+    run.process.send_signal(signal.SIGINT)
+    assert run.end() == 130, run.told()  # long before its thousand seconds
     wait_until(lambda: not lab.left("paris"), lambda: lab.left("paris"), DEAR_LOOK_S)
 
 
@@ -198,9 +187,9 @@ def test_two_interrupts_end_a_look_at_hosts_at_once(lab, tmp_path):
     wait_until(lambda: "agent.py" in str(lab.left("tokyo")), lambda: lab.left("tokyo"))
     time.sleep(0.5)
     began = time.monotonic()
-    interrupt(lab, "doctor")
+    doctor.send_signal(signal.SIGINT)
     time.sleep(0.2)
-    interrupt(lab, "doctor")
+    doctor.send_signal(signal.SIGINT)
     doctor.communicate()
     assert time.monotonic() - began < 3.0
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import sys
 
 from remote.measured import MAIN
 from remote_lab import NEEDS, TWO, remote_lab
@@ -39,10 +38,8 @@ def flows_of(lab, tmp_path, text):
     """Measure a profile; returns the flows of its trials."""
     profile, out = tmp_path / "p.toml", tmp_path / "out.json"
     profile.write_text(text)
-    done = lab.run(
-        sys.executable, "-m", "benchctl", "run", str(profile), "--quiet",
-        "--store", str(tmp_path / "runs.sqlite"), "-o", str(out),
-    )  # fmt: skip
+    words = ("run", str(profile), "--quiet", "-o", str(out))
+    done = lab.benchctl(*words, BENCHCTL_STORE=str(tmp_path / "runs.sqlite"))
     assert done.returncode == 0, done.stderr
     return [flow for trial in json.loads(out.read_text())["trials"] for flow in trial["flows"]]
 
@@ -69,8 +66,7 @@ def test_both_addresses_of_a_host_are_used(tmp_path):
 
 def stop(lab, run):
     """Stop a run, and return its name."""
-    words = [sys.executable, "-m", "benchctl", "runs", "stop", "--store", run.store]
-    assert not lab.run(*words).returncode
+    assert not lab.benchctl("runs", "stop", BENCHCTL_STORE=run.store).returncode
     run.end()
     (name,) = [one["id"] for one in run.of("run_ended")]
     return name
@@ -109,22 +105,13 @@ def test_runs_wait_for_the_run_that_has_their_hosts_and_say_for_whom(lab, measur
 def test_a_run_that_may_not_wait_says_who_has_its_hosts_and_records_nothing(lab, tmp_path):
     profile, store = tmp_path / "p.toml", tmp_path / "runs.sqlite"
     profile.write_text(MAIN)
-    words = (
-        sys.executable,
-        "-m",
-        "benchctl",
-        "run",
-        str(profile),
-        "--no-wait",
-        "--store",
-        str(store),
-    )
+    words = ("run", str(profile), "--no-wait", "--store", str(store))
 
     async def main():
         async with Hosts() as hosts:
             paris = Host("paris", "", reach=SshTarget("paris", lab.over))
             assert not await hosts.lock(paris, "other")
-            runs = (asyncio.to_thread(lab.run, *words, *more) for more in ((), ("--detach",)))
+            runs = (asyncio.to_thread(lab.benchctl, *words, *more) for more in ((), ("--detach",)))
             return await asyncio.gather(*runs)
 
     for done in asyncio.run(main()):

@@ -1,10 +1,8 @@
 """A host without Python: sessions of a real SSH server, to and from a host with an agent."""
 
-import os
 import re
 import shutil
 import signal
-import sys
 import time
 from pathlib import Path
 
@@ -103,9 +101,8 @@ def test_ctrl_c_ends_the_tools_in_order_and_keeps_what_they_measured(bare, lab, 
     run = measure(LONG)
     run.until("sample", 2)
     folder = folder_of(lab)
-    os.killpg(run.process.pid, signal.SIGINT)
-    # As 130 is passed on by the shell around the command.
-    assert run.end() == -signal.SIGINT, run.told()
+    run.process.send_signal(signal.SIGINT)
+    assert run.end() == 130, run.told()
     [flow] = run.of("flow_ended")
     assert flow["status"] == "interrupted"
     # iperf3 prints its summary at SIGINT.
@@ -119,7 +116,7 @@ def test_a_runner_that_is_killed_leaves_nothing_anywhere(bare, lab, measure):
     run = measure(LONG)
     run.until("sample")
     folder = folder_of(lab)
-    kill(pid for pid, line in lab.left("here").items() if "benchctl.engine" in line)
+    kill([run.runner])
     run.process.kill()
     run.end()
     nothing_is_left(lab, "here", *HOSTS)
@@ -184,7 +181,7 @@ def test_doctor_says_what_is_lost_and_what_it_cannot_try(bare, lab, tmp_path):
     bare()
     profile = tmp_path / "p.toml"
     profile.write_text(f'{MESH}[flows.other]\nbackend = "iperf2"\nduration = "1s"\n')
-    done = lab.run(sys.executable, "-m", "benchctl", "doctor", "--hosts", str(profile))
+    done = lab.benchctl("doctor", "--hosts", str(profile))
     assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr
     paris, tokyo = lines_of(done.stdout, "paris"), lines_of(done.stdout, "tokyo")
     assert paris["python"][0] == "note"

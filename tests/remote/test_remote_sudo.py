@@ -18,7 +18,7 @@ from remote.captured import (
     packets_of,
 )
 from remote.measured import Measured
-from remote_lab import NEEDS, PORT, kill, remote_lab
+from remote_lab import NEEDS, PORT, kill
 from sudo_login import FREE, NOBODY, sudo_login
 from waiting import DEAR_LOOK_S, wait_until
 
@@ -52,10 +52,10 @@ duration = "10min"
 
 
 @contextmanager
-def sudo_lab(tmp_path, sudoers, programs=None):
-    """Build a lab whose hosts have these sudoers, and for users only these programs."""
+def with_sudoers(labs, sudoers, programs=None):
+    """Yield a lab whose hosts have these sudoers, and for users only these programs."""
     # Not in pytest's own directory, which nobody else may enter.
-    with tempfile.TemporaryDirectory() as directory, remote_lab(tmp_path, TOPOLOGY) as lab:
+    with tempfile.TemporaryDirectory() as directory, labs.lend(TOPOLOGY) as lab:
         place = Path(directory)
         place.chmod(0o755)
         path = "/usr/bin:/bin"
@@ -76,8 +76,8 @@ PTY = "Defaults use_pty\n"
 
 
 @pytest.fixture
-def lab(request, tmp_path):
-    with sudo_lab(tmp_path, getattr(request, "param", PTY) + FREE) as lab:
+def lab(request, labs):
+    with with_sudoers(labs, getattr(request, "param", PTY) + FREE) as lab:
         yield lab
 
 
@@ -114,11 +114,6 @@ def test_packets_are_those_of_tcpdump_and_only_their_recorders_are_roots(lab, me
     assert not notes
 
 
-def runner(lab):
-    [pid] = those(lab, "here", "benchctl.engine")
-    return pid
-
-
 def nothing_is_left(lab, before):
     def left():
         here = lab.left("here")
@@ -127,11 +122,11 @@ def nothing_is_left(lab, before):
     wait_until(lambda: not any(left().values()), left, DEAR_LOOK_S)
 
 
-# 130 is passed on as a signal by the shell around the command. Only the command knows of Ctrl-C.
+# Only the command knows of Ctrl-C.
 @pytest.mark.parametrize(
     ("lab", "whose", "code"),
     [
-        pytest.param("", "command", -signal.SIGINT, id="command"),
+        pytest.param("", "command", 130, id="command"),
         pytest.param(PTY, "runner", 1, id="runner, use_pty"),
     ],
     indirect=["lab"],
@@ -140,15 +135,18 @@ def test_ctrl_c_leaves_no_process_anywhere_and_keeps_the_packets(whose, code, la
     before = {host: lab.left(host).keys() for host in HOSTS}
     run = measure(LONG)
     run.until("sample", 4)
-    os.killpg(run.process.pid if whose == "command" else runner(lab), signal.SIGINT)
+    if whose == "command":
+        run.process.send_signal(signal.SIGINT)
+    else:
+        os.kill(run.runner, signal.SIGINT)
     flow, files, _ = ended(run, code)
     assert flow.status == "interrupted"
     assert all(packets_of(files[host])[0] for host in HOSTS)
     nothing_is_left(lab, before)
 
 
-def kill_all_here(lab, run):
-    kill(those(lab, "here", "benchctl.engine"))
+def kill_all_here(run):
+    kill([run.runner])
     run.process.kill()
     run.end()
 
@@ -158,14 +156,14 @@ def test_a_runner_that_is_killed_at_any_moment_leaves_no_process_anywhere(lab, m
     for moment in ("trial_started", "sample", "flow_ended"):
         run = measure(f"{WITH_SUDO}[run]\nrepeats = 9\n")
         run.until(moment)
-        kill_all_here(lab, run)
+        kill_all_here(run)
         nothing_is_left(lab, before)
 
 
 @pytest.mark.tool("ping", "setsid")
 @pytest.mark.parametrize("how", ["Ctrl-C", "SIGKILL"])
-def test_without_python_what_root_has_started_does_not_stay_either(how, tmp_path):
-    with sudo_lab(tmp_path, FREE, PROGRAMS) as lab:
+def test_without_python_what_root_has_started_does_not_stay_either(how, labs, tmp_path):
+    with with_sudoers(labs, FREE, PROGRAMS) as lab:
         before = {host: lab.left(host).keys() for host in HOSTS}
         file = tmp_path / "p.toml"
         file.write_text(PING)
@@ -174,10 +172,10 @@ def test_without_python_what_root_has_started_does_not_stay_either(how, tmp_path
         [ping] = those(lab, "paris", "ping -")
         assert user_of(ping) == 0
         if how == "Ctrl-C":
-            os.killpg(run.process.pid, signal.SIGINT)
-            assert run.end() == -signal.SIGINT, run.told()
+            run.process.send_signal(signal.SIGINT)
+            assert run.end() == 130, run.told()
             [flow] = run.of("flow_ended")
             assert flow["metrics"]["packets_received"] > 0, flow
         else:
-            kill_all_here(lab, run)
+            kill_all_here(run)
         nothing_is_left(lab, before)

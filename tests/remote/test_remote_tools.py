@@ -2,7 +2,6 @@
 
 import json
 import subprocess
-import sys
 
 import pytest
 from remote_lab import NEEDS
@@ -51,10 +50,8 @@ def test_what_iperf3_reports_is_what_the_devices_of_both_hosts_carried(
     more = f'length = "{LENGTH}B"' if protocol == "udp" else ""
     profile.write_text(PROFILE.format(protocol=protocol, direction=direction, more=more))
     before = {host: counted(lab, host) for host in ("paris", "tokyo")}
-    done = lab.run(
-        sys.executable, "-m", "benchctl", "run", str(profile), "--quiet",
-        "--store", str(tmp_path / "runs.sqlite"), "-o", str(out),
-    )  # fmt: skip
+    words = ("run", str(profile), "--quiet", "-o", str(out))
+    done = lab.benchctl(*words, BENCHCTL_STORE=str(tmp_path / "runs.sqlite"))
     after = {host: counted(lab, host) for host in ("paris", "tokyo")}
     assert done.returncode == 0, done.stdout + done.stderr
     ((flow,),) = [trial["flows"] for trial in json.loads(out.read_text())["trials"]]
@@ -75,8 +72,8 @@ def test_what_iperf3_reports_is_what_the_devices_of_both_hosts_carried(
 
 
 def test_a_first_look_at_a_host_needs_nothing_there_but_a_login(lab, tmp_path):
-    done = lab.run(
-        sys.executable, "-m", "benchctl", "quick", "--ssh", "tokyo", "--duration", "1s",
+    done = lab.benchctl(
+        "quick", "--ssh", "tokyo", "--duration", "1s",
         "--udp", "0", "--no-ping", "-q", "--format", "json", "--store", str(tmp_path / "s.sqlite"),
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
