@@ -55,15 +55,24 @@ class JumpingLoop(asyncio.SelectorEventLoop):
 
 
 def run_virtual(main):
-    """Run ``main(loop)`` to its end in virtual time; no exception may be left to asyncio."""
-    complaints = []
+    """Run ``main(loop)`` to its end in virtual time; nothing may be left to asyncio."""
+    complaints, left = [], []
+
+    async def alone(loop):
+        try:
+            return await main(loop)
+        finally:
+            others = asyncio.all_tasks() - {asyncio.current_task()}
+            left.extend(task for task in others if not task.cancelling())
+
     try:
         with asyncio.Runner(loop_factory=JumpingLoop) as runner:
             loop = runner.get_loop()
             loop.set_exception_handler(lambda _, context: complaints.append(context))
-            return runner.run(main(loop))
+            return runner.run(alone(loop))
     finally:
         assert not complaints
+        assert not left
 
 
 @dataclass

@@ -200,9 +200,11 @@ class Runner:
         """Wait for a task; False if the user ended the wait."""
         stopping = asyncio.ensure_future(self.signals.stop.wait())
         waits: list[asyncio.Future[Any]] = [task, stopping]
-        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-        is_done = task.done()
-        await cancel(*waits)  # no effect on one that is done
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+            is_done = task.done()
+        finally:
+            await cancel(*waits)  # no effect on one that is done
         if is_done:
             task.result()
         return is_done

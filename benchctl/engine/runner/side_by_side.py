@@ -106,11 +106,12 @@ class SideBySide:
             preparing = asyncio.ensure_future(self._prepare())
             stopping = asyncio.ensure_future(self._context.signals.stop.wait())
             waits: list[asyncio.Future[Any]] = [preparing, stopping]
-            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-            await cancel(stopping)
-            if preparing.done():
-                preparing.result()
-            await cancel(preparing)  # no effect if it is done
+            try:
+                await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+                if preparing.done():
+                    preparing.result()
+            finally:
+                await cancel(*waits)  # no effect if it is done
             while not self._stops:
                 self._start_all()
                 if not (self._tasks or self._matching.open):
@@ -127,11 +128,11 @@ class SideBySide:
             self._context.signals.stop.set()
             raise
         finally:
-            await asyncio.gather(*self._tasks, return_exceptions=True)
-            asking = [
-                absent.asking for absent in self._absent.values() if absent.asking is not None
-            ]
-            await cancel(skipping, *asking)
+            try:
+                await asyncio.gather(*self._tasks, return_exceptions=True)
+            finally:  # also if this wait is cancelled
+                asking = [absent.asking for absent in self._absent.values() if absent.asking]
+                await cancel(skipping, *asking)
             self._end_begun(Status.INTERRUPTED)
         return self._why
 

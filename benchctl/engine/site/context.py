@@ -67,9 +67,10 @@ class RunContext:
     ) -> bool:
         """Wait for a task, until the user or the time ends it; as long as it is to take ``longer``.
 
-        Returns whether it was done by then; if not, it is cancelled.
+        Returns whether it was done by then; if not, it is cancelled, as it is with this wait.
         """
         waits = [asyncio.ensure_future(e.wait()) for e in (self.signals.stop, self.signals.skip)]
+        is_done = False
         try:
             while True:
                 done, _ = await asyncio.wait(
@@ -78,12 +79,13 @@ class RunContext:
                 if done or not longer():
                     break
                 timeout_s = _LONGER_S
+            is_done = task in done
         finally:
             for wait in waits:
                 wait.cancel()
-        if task not in done:
-            await cancel(task)
-        return task in done
+            if not is_done:
+                await cancel(task)
+        return is_done
 
     def note(self, text: str, level: str = "info", trial_id: int | None = None) -> None:
         """Note something about the run, or about a trial, for the user."""

@@ -55,10 +55,14 @@ class HostReadings:
     async def end(self) -> dict[str, HostCounters]:
         """Read them again, and return what they have counted, by host; nothing if none began."""
         if self._first is None or not self._first.done():
-            await cancel(*filter(None, [self._first]))
+            await self.close()
             return {}
         pairs = zip(self._hosts, self._first.result(), await self._read_all(), strict=True)
         return {name: _counted(before, after) for name, before, after in pairs}
+
+    async def close(self) -> None:
+        """Read no more."""
+        await cancel(*filter(None, [self._first]))
 
     async def _read_all(self, start_time: float = 0.0) -> list[Mapping[str, Any]]:
         return await asyncio.gather(

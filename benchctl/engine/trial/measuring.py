@@ -38,6 +38,12 @@ class Measuring:
 
     async def run(self) -> None:
         """Measure, and write the result of every flow. Raises what failed but for the flows."""
+        try:
+            await self._run()
+        finally:
+            await self._counters.close()
+
+    async def _run(self) -> None:
         context, attempt = self._context, self._attempt
         if attempt.adopted_start_s is None:
             self._update(status=Status.RUNNING, started_time=context.wall())
@@ -51,10 +57,13 @@ class Measuring:
             )
         error = None if task.cancelled() else task.exception()
         counting = asyncio.ensure_future(self._counters.end())
-        self._update(clocks=attempt.clocks_at(context.wall()))
-        await diagnose_lost_host(attempt, context)
-        unwritten = await self._end(*self._cut_short(is_done, error))
-        counters = await counting
+        try:
+            self._update(clocks=attempt.clocks_at(context.wall()))
+            await diagnose_lost_host(attempt, context)
+            unwritten = await self._end(*self._cut_short(is_done, error))
+            counters = await counting
+        finally:
+            await cancel(counting)  # no effect on one that is done
         self._update(counters=counters)
         await self._keep_links()
         closed = asyncio.ensure_future(diagnose_closed_ports(attempt, context.hosts))
@@ -141,8 +150,10 @@ class Measuring:
         killing = asyncio.ensure_future(self._kill_late())
         # Build all of them first: if one fails, no other is running.
         ends = [self._end_flow(flow, status, reason) for flow in self._attempt.flows]
-        found = await asyncio.gather(*ends, return_exceptions=True)
-        await cancel(killing)
+        try:
+            found = await asyncio.gather(*ends, return_exceptions=True)
+        finally:
+            await cancel(killing)
         return [error for error in found if error]
 
     async def _end_flow(self, flow: FlowAttempt, status: Status | None, reason: str) -> None:

@@ -12,7 +12,7 @@ from benchctl.backends import Registry, installed
 from benchctl.fleet.carrier.carrier import Carrier
 from benchctl.fleet.coordinator.desk import Desk
 from benchctl.fleet.coordinator.late import LateEvents
-from benchctl.fleet.coordinator.lease import CoordinatorLease
+from benchctl.fleet.coordinator.lease import CoordinatorLease, LostLeaseError
 from benchctl.fleet.coordinator.log_sender import LogSender
 from benchctl.fleet.coordinator.runs import FleetRuns, LimitsOf
 from benchctl.fleet.driven.hosts import FleetHosts, RunWays
@@ -60,8 +60,11 @@ class Coordinator:
         registry: Registry | None = None,
         wall: Callable[[], float] = time.time,
         clock: Callable[[], float] = time.monotonic,
+        on_lost: Callable[[LostLeaseError], object] = lambda _: None,
     ) -> None:
+        """``on_lost`` hears that another one has the lease, before any run is ended here."""
         self._carrier, self._wall, self._store = carrier, wall, store
+        self._on_lost = on_lost
         self.lease = CoordinatorLease(carrier, clock)
         self.fleet, self.keys = members.name, members.keys
         self.signed_keys = members.signed_keys
@@ -201,7 +204,7 @@ class Coordinator:
         self.runs.recover()
         self.hosts.since_s = min(self._wall(), self.runs.adopted_since_s) - _CLOCKS_APART_S
         async with self.hosts, asyncio.TaskGroup() as group:
-            group.create_task(self.lease.keep())
+            group.create_task(self._keep_lease())
             group.create_task(self._log.run())
             group.create_task(self._tick())
             self.runs.start_ready()
@@ -213,6 +216,13 @@ class Coordinator:
                 await submissions.close()
                 await self.runs.close()
                 await self.leave()
+
+    async def _keep_lease(self) -> None:
+        try:
+            await self.lease.keep()
+        except LostLeaseError as error:
+            self._on_lost(error)
+            raise
 
     async def leave(self) -> None:
         """Say what was not said yet; runs, hosts and what is left go on without this process."""

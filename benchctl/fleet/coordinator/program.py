@@ -17,6 +17,7 @@ from benchctl.fleet.admin.directory import FleetDirectory
 from benchctl.fleet.admin.joining import serve_members
 from benchctl.fleet.carrier.opening import open_carrier
 from benchctl.fleet.coordinator.coordinator import Coordinator, FleetMembers
+from benchctl.fleet.coordinator.lease import LostLeaseError
 from benchctl.fleet.messages import COORDINATOR
 from benchctl.fleet.trust.signing import KnownKey
 
@@ -28,7 +29,7 @@ def main(path: Path, *, wait: bool = True) -> int:
     """Serve the fleet of a directory until SIGTERM or SIGINT; returns the exit code.
 
     It ends as if it were killed, after what was said: its runs go on, and the next coordinator goes
-    on with them.
+    on with them. So it does when that has taken over already.
     """
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
     code = 0
@@ -56,7 +57,7 @@ async def _serve(directory: FleetDirectory, *, wait: bool) -> None:
     async with open_carrier(directory.server(), members.key, COORDINATOR) as carrier:
         with suppress(ConnectionError):  # then it says so, and tries on
             await carrier.wait_connected(_CONNECT_S)
-        coordinator = Coordinator(carrier, members, directory.path / STORE)
+        coordinator = Coordinator(carrier, members, directory.path / STORE, on_lost=_end_at_once)
         serving = asyncio.create_task(coordinator.serve(wait=wait, say=_say))
         admitting_ = asyncio.create_task(serve_members(carrier, directory))
         ending = asyncio.create_task(ended.wait())
@@ -65,9 +66,7 @@ async def _serve(directory: FleetDirectory, *, wait: bool) -> None:
             if serving.done():
                 serving.result()
             await coordinator.leave()
-            sys.stdout.flush()
-            sys.stderr.flush()
-            os._exit(0)
+            _exit(0)
         except* BenchctlError as errors:
             raise _first(errors) from None
         finally:
@@ -96,6 +95,18 @@ class _Members:
 def _first(errors: BaseExceptionGroup[BenchctlError]) -> BenchctlError:
     first = errors.exceptions[0]
     return _first(first) if isinstance(first, BaseExceptionGroup) else first
+
+
+def _end_at_once(error: LostLeaseError) -> None:
+    """End before any run notices: all that it wrote now would be in the way of its new owner."""
+    _say(error.message)
+    _exit(error.exit_code)
+
+
+def _exit(code: int) -> None:
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
 
 
 def _say(text: str) -> None:

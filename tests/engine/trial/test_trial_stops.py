@@ -4,6 +4,7 @@ import asyncio
 import tempfile
 from pathlib import Path
 
+import pytest
 from engine.fakes import GOOD, SERVER, Script
 from engine.virtual import NETWORK, flow, run_trial
 from hypothesis import given, settings
@@ -55,6 +56,23 @@ def test_whenever_it_comes_nothing_is_left_running_and_everything_is_written(
                 assert outcome.status in ("ok", "failed", "timed_out")
         finally:
             outcome.reader.close()
+
+
+@settings(max_examples=30)
+@given(at_s=st.floats(0, 8), start_s=st.sampled_from([0.0, 0.3]))
+def test_a_trial_that_is_cancelled_leaves_no_task_behind_that_would_still_write(at_s, start_s):
+    def cancel(_):
+        (trial,) = (task for task in asyncio.all_tasks() if task.get_coro().__name__ == "alone")
+        trial.cancel()
+
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        pytest.raises(asyncio.CancelledError),
+    ):
+        run_trial(
+            Path(folder) / "runs.sqlite", {**scripts(), "server": SERVER}, flow("a", label="b"),
+            flow("c", label="c", delay_s=9.0), attempts=2, start_s=start_s, during=(at_s, cancel),
+        )  # fmt: skip
 
 
 @settings(max_examples=20)

@@ -1,4 +1,4 @@
-"""The coordinator's program over a real server: a second one waits, and takes over."""
+"""The coordinator's program over a real server: a second one waits, and takes over for good."""
 
 import asyncio
 import os
@@ -32,7 +32,7 @@ async def answers(file):
                 await asyncio.sleep(0.2)
 
 
-def test_a_second_coordinator_waits_and_takes_over_when_the_first_is_killed(tmp_path):
+def test_a_second_coordinator_takes_over_from_one_that_stands_still_and_then_ends(tmp_path):
     need_server()
 
     async def main():
@@ -44,11 +44,14 @@ def test_a_second_coordinator_waits_and_takes_over_when_the_first_is_killed(tmp_
             second, said = await coordinator(fleet.directory)
             assert said.startswith("another coordinator of this fleet runs; this one takes over")
             assert (await answers(tmp_path / "carol.fleet")).runs == ()
-            os.kill(first.pid, signal.SIGKILL)
-            await first.wait()
+            os.kill(first.pid, signal.SIGSTOP)
             said = await asyncio.wait_for(second.stderr.readline(), SOON_S)
             assert said.decode().strip() == "ready"
             assert (await answers(tmp_path / "carol.fleet")).runs == ()
+            os.kill(first.pid, signal.SIGCONT)
+            _, said = await asyncio.wait_for(first.communicate(), SOON_S)
+            assert said.decode().endswith("another coordinator has taken over this fleet\n")
+            assert first.returncode == 4
             second.terminate()
             assert await asyncio.wait_for(second.wait(), SOON_S) == 0
 

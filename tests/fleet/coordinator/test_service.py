@@ -10,6 +10,7 @@ from fleet.people_support import FLOW, PeopleFleet, until
 from msgspec.structs import replace
 
 from benchctl.errors import FleetError, UsageError
+from benchctl.fleet.coordinator.lease import LostLeaseError
 from benchctl.fleet.copy import follow_run
 from benchctl.fleet.messages import Done, EndRef
 from benchctl.fleet.person import PersonLink
@@ -211,6 +212,31 @@ def test_a_coordinator_that_was_killed_goes_on_with_its_runs(small, tmp_path):
     name, status = asyncio.run(main())
     assert status is Status.OK
     assert content(small.store, name, tmp_path) == content(small.copy, name, tmp_path)
+
+
+def test_a_lost_lease_is_told_before_any_run_notices(small, monkeypatch):
+    states, lost = [], asyncio.Event()
+
+    async def keep(_):
+        await lost.wait()
+        raise LostLeaseError("another coordinator has taken over this fleet")
+
+    def trial_is(name):
+        with closing(Reader(small.store)) as reader:
+            return str(next(reader.trials(reader.names()[name])).status)
+
+    async def main():
+        monkeypatch.setattr("benchctl.fleet.coordinator.lease.CoordinatorLease.keep", keep)
+        request = small.record(trials=1, trial_s=30, flow=LONG)
+        on_lost = lambda _: states.append(trial_is(request.name))  # noqa: E731
+        coordinator = small.coordinator(on_lost=on_lost)
+        serving = asyncio.create_task(coordinator.serve())
+        await until(lambda: trial_is(request.name) == "running")
+        lost.set()
+        await asyncio.wait([serving])
+
+    asyncio.run(main())
+    assert states == ["running"]
 
 
 def test_a_host_hears_what_is_in_the_store_once_the_disk_has_it(small, monkeypatch):
