@@ -70,8 +70,8 @@ class FleetLink:
         return self.state.away
 
     async def _watch(self) -> None:
-        while self.state.silent_s <= self._host_wait_s:
-            await asyncio.sleep(PING_S)
+        while (left_s := self._host_wait_s - self.state.silent_s) >= 0:
+            await asyncio.sleep(max(PING_S, left_s))
         self._break(f"{self.state.away}, so it is not waited for any longer")
 
     def _break(self, why: str) -> None:
