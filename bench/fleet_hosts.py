@@ -1,7 +1,8 @@
 """Simulated hosts of a fleet, all in one process: ``python bench/fleet_hosts.py FOLDER COUNT``.
 
 Each has a connection and a key of its own, and answers as an agent does. It runs no tool: what it
-measures is made up, ten samples a second from both ends of a flow, one message of them a second.
+measures is made up, ten samples a second from both ends of a flow, one message of them a second,
+and the last ones with the end of its end.
 ``FOLDER/dispatch`` gets, for each trial, the seconds from the coordinator's signature of its go to
 its arrival, ``FOLDER/ended`` when its last end was over.
 """
@@ -12,6 +13,7 @@ import asyncio
 import secrets
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -125,8 +127,6 @@ class SimulatedHost:
                 return Done({"version": "1", "features": []})
             case AskHost("facts.collect"):
                 return Done(self._facts)
-            case AskHost("counters.read"):
-                return Done(self._counters)
             case AskHost(function, arguments):
                 return Done(_PORTS[function](*arguments))
             case _:
@@ -135,7 +135,14 @@ class SimulatedHost:
     def _prepared(self, ref: EndRef, role: Role) -> PreparedAt:
         if role is Role.SERVER:
             self._serving[ref.run, ref.trial, ref.attempt, ref.flow] = self
-        return PreparedAt(ref, True, role is Role.SERVER, False, "simulated", "1", ("simulated",))
+        is_server = role is Role.SERVER
+        return PreparedAt(
+            ref, True, is_server, name="simulated", version="1", shown=("simulated",),
+            counters=self._counted(),
+        )  # fmt: skip
+
+    def _counted(self) -> dict[str, Any]:
+        return {**self._counters, "time_s": time.monotonic()}
 
     def _do(self, work: Any) -> None:
         task = asyncio.ensure_future(work)
@@ -151,33 +158,40 @@ class SimulatedHost:
 
     async def _measure(self, ref: EndRef, at_s: float, direction: Direction) -> None:
         await asyncio.sleep(max(0.0, at_s - time.time()))
-        for second in range(round(LASTS_S / MESSAGE_S)):
+        count, messages = round(MESSAGE_S / EVERY_S), round(LASTS_S / MESSAGE_S)
+        for number in range(messages):
             await asyncio.sleep(MESSAGE_S)
-            count = round(MESSAGE_S / EVERY_S)
-            first = second * count
-            samples = [
-                Sample(
-                    number * EVERY_S, (number + 1) * EVERY_S, {"throughput_bps": 1e6}, 0, direction
-                )
-                for number in range(first, first + count)
+            spans = (
+                (at * EVERY_S, (at + 1) * EVERY_S)
+                for at in range(number * count, (number + 1) * count)
+            )
+            events: list[Any] = [
+                Sample(*span, {"throughput_bps": 1e6}, 0, direction) for span in spans
             ]
-            await self._say(ref, "smp", samples)
+            if number + 1 < messages:
+                message = Events(ref, self._number(ref), self._heard(events))
+                await self._publish("smp", message)
         if ref.role == "client":
-            await self._say(ref, "res", [Summary({"throughput_bps": 1e6}, direction)])
-        await self._end(ref)
+            events.append(Summary({"throughput_bps": 1e6}, direction))
+        await self._end(ref, events)
 
-    async def _say(self, ref: EndRef, stream: str, events: list[Any]) -> None:
+    def _number(self, ref: EndRef) -> int:
         number = self._numbers[ref] = self._numbers.get(ref, 0) + 1
-        heard = [HeardEvent.of(event, time.time()) for event in events]
-        await self._publish(stream, Events(ref, number, heard))
+        return number
 
-    async def _end(self, ref: EndRef) -> None:
+    def _heard(self, events: Sequence[Any]) -> tuple[HeardEvent, ...]:
+        return tuple(HeardEvent.of(event, time.time()) for event in events)
+
+    async def _end(self, ref: EndRef, events: Sequence[Any] = ()) -> None:
         if ref not in self._over:
             self._over.add(ref)
-            number = self._numbers.pop(ref, 0) + 1
             now_s = time.time()
             self._ended[ref.trial] = now_s  # of its last end
-            await self._publish("res", EndOver(ref, number, now_s, 0))
+            over = EndOver(
+                ref, self._number(ref), now_s, 0,
+                events=self._heard(events), counters=self._counted(),
+            )  # fmt: skip
+            await self._publish("res", over)
 
     async def _publish(self, stream: str, message: Any) -> None:
         ref = message.ref

@@ -147,6 +147,8 @@ class PreparedAt(Struct, frozen=True, forbid_unknown_fields=True):
     port: Annotated[int, Meta(ge=1, le=65535)] | None = None
     parameters: dict[str, Any] = {}
     """Those in effect, in SI units."""
+    counters: dict[str, Any] | None = None
+    """Those of the host when it waits."""
 
 
 class Prepared(FleetMessage, frozen=True, tag="prepared"):
@@ -252,20 +254,23 @@ class HeardEvent(Struct, frozen=True, array_like=True, forbid_unknown_fields=Tru
         return check(msgspec.convert(self.fields, _KINDS[self.kind]))
 
 
+_Events = Annotated[tuple[HeardEvent, ...], Meta(max_length=_MOST_EVENTS)]
+
+
 class Events(FleetMessage, frozen=True, tag="events"):
     """Events of an end, in order; the messages of an end have the numbers 1, 2, 3 ..."""
 
     ref: EndRef
     number: Serial
-    events: Annotated[list[HeardEvent], Meta(max_length=_MOST_EVENTS)]
+    events: _Events
 
 
 class EndOver(FleetMessage, frozen=True, tag="over"):
-    """The last message of an end.
+    """The last message of an end, with its last events.
 
     ``code`` is its exit code, negative for a signal, None for one that was killed at its gate or
     was lost with its agent: then ``lost`` says why. ``dropped`` are the samples that its full spool
-    did not take.
+    did not take, ``counters`` those of the host when it had ended.
     """
 
     ref: EndRef
@@ -275,6 +280,8 @@ class EndOver(FleetMessage, frozen=True, tag="over"):
     stderr: Annotated[str, Meta(max_length=16384)] = ""
     lost: ReasonText = ""
     dropped: Serial = 0
+    events: _Events = ()
+    counters: dict[str, Any] | None = None
 
 
 OfEnd = Events | EndOver

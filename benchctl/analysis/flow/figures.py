@@ -72,11 +72,17 @@ class FlowFold:
         self._far: dict[tuple[str, str], Figure] = {}
         """What the tool reported of the same figures a second time: at its other end."""
         self._instead: dict[tuple[str, str], Figure] = {}
+        self._quotients = [
+            (metric.name, *metric.per) for metric in self.vocabulary.metrics.values() if metric.per
+        ]
+        self._figures: Figures | None = None
+        """All of them, until more is added: they are asked for from many sides."""
 
     def add_sample(self, role: str, sample: Sample) -> None:
         """Take one sample; an omitted one changes nothing."""
         if sample.omitted:
             return
+        self._figures = None
         for name, value in sample.metrics.items():
             if name in self._by_stream:
                 own = self._of_streams.setdefault(sample.stream, {})
@@ -90,6 +96,7 @@ class FlowFold:
 
     def add_summary(self, summary: Summary) -> None:
         """Take the tool's own figures; the first one of a metric counts."""
+        self._figures = None
         for name, value in summary.metrics.items():
             key = (str(summary.direction), name)
             spread = dict(value) if isinstance(value, Mapping) else {}
@@ -124,6 +131,11 @@ class FlowFold:
         In place of one that its backend knows to be wrong stands what the tool's other figures
         give, else what its other end reports, else what the samples do.
         """
+        if self._figures is None:
+            self._figures = self._all()
+        return self._figures
+
+    def _all(self) -> Figures:
         ours = self._ours()
         # A distribution that the tool reports in part is computed: a figure has one source.
         fuller = {
@@ -278,11 +290,10 @@ class FlowFold:
         """Return the quotients of counts that are known and count."""
         found = {}
         for direction in {direction for direction, _ in figures}:
-            for metric in self.vocabulary.metrics.values():
-                part, whole = (figures.get((direction, name)) for name in metric.per or (("",) * 2))
+            for name, *of in self._quotients:
+                part, whole = (figures.get((direction, one)) for one in of)
                 if part and whole and whole.value and part.counts and whole.counts:
-                    ratio = Figure(part.value / whole.value, "samples")
-                    found[direction, metric.name] = ratio
+                    found[direction, name] = Figure(part.value / whole.value, "samples")
         return found
 
 

@@ -221,6 +221,12 @@ class FlowEnd(Protocol):
     def kill(self) -> None:
         """Kill it; for a `stop` that takes long."""
 
+    def take_counters(self) -> Mapping[str, Any] | None:
+        """Return once what its host told with it: its counters as it waited, or had ended.
+
+        None if the host is to be asked for them.
+        """
+
 
 def how_it_ended(end: FlowEnd) -> str:
     """Describe how an end ended: ``iperf3 ended with code 1: the last line of its stderr``."""
@@ -384,6 +390,9 @@ class CommandEnd:
     def kill(self) -> None:
         if self._process is not None and self.exit_code is None:
             self._process.send_signal("SIGKILL")
+
+    def take_counters(self) -> None:
+        """Return None: its host is asked."""
 
     # --- its events -------------------------------------------------------------------------
 

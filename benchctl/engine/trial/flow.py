@@ -193,6 +193,13 @@ class FlowAttempt:
         if self._tap:
             self._tap.kill()
 
+    def take_counters(self, host: str) -> Mapping[str, Any] | None:
+        """Return once what a host told of its counters with the end there; None if nothing."""
+        setup = self.setup
+        names = {Role.CLIENT: setup.source.name, Role.SERVER: setup.target and setup.target.name}
+        told = [end.take_counters() for role, end in self._ends.items() if names[role] == host]
+        return next(filter(None, told), None)
+
     # --- what the ends say ----------------------------------------------------------------
 
     def show(self, role: Role, argv: Sequence[str]) -> None:

@@ -5,23 +5,25 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from benchctl.analysis.flow.counting import between
 from benchctl.analysis.flow.losses import CountedEnds
 from benchctl.engine.site.context import RunContext
+from benchctl.engine.trial.attempt import Attempt
 from benchctl.engine.trial.setup import FlowSetup
 from benchctl.errors import HostError, LabError
 from benchctl.hosts.sent import counters
 from benchctl.hosts.tasks import cancel
 from benchctl.metrics import Direction
-from benchctl.run.planned import Host
+from benchctl.run.planned import FleetTarget, Host
 from benchctl.run.record import HostCounters
 
 # Where there is time before the common start, a reading begins as late as it may: the shares of
 # processors are those of the time between the readings. It takes some milliseconds, and what the
-# connection takes.
+# connection takes. A host of a fleet tells them as its ends wait, and again when they have ended.
 READ_S = 0.1
 NOT_LINUX = "its counters are read on Linux only"
 
@@ -29,8 +31,9 @@ NOT_LINUX = "its counters are read on Linux only"
 class HostReadings:
     """The counters of the hosts of some flows, around one attempt."""
 
-    def __init__(self, hosts: Iterable[Host], context: RunContext) -> None:
-        self._hosts = {host.name: host for host in hosts}
+    def __init__(self, attempt: Attempt, context: RunContext) -> None:
+        self._flows = attempt.flows
+        self._hosts = {host.name: host for host in attempt.hosts}
         self._spawner = context.hosts
         self._site = context.site
         self._wall = context.wall
@@ -44,7 +47,8 @@ class HostReadings:
         A start must not be late because a host answers late.
         """
         is_due = start_time <= self._wall()
-        self._first = asyncio.ensure_future(self._read_all(start_time))
+        readings = (self._read_first(host, start_time) for host in self._hosts.values())
+        self._first = asyncio.gather(*readings)
         self._first.add_done_callback(self._note_time)
         if is_due:
             await asyncio.wait([self._first])
@@ -52,32 +56,54 @@ class HostReadings:
     def _note_time(self, _: object) -> None:
         self.began_time = self._wall()
 
-    async def end(self) -> dict[str, HostCounters]:
-        """Read them again, and return what they have counted, by host; nothing if none began."""
+    async def end(self, over: asyncio.Event) -> dict[str, HostCounters]:
+        """Read them again, and return what they have counted, by host; nothing if none began.
+
+        The hosts of a fleet have told theirs when all ends are ``over``.
+        """
         if self._first is None or not self._first.done():
             await self.close()
             return {}
-        pairs = zip(self._hosts, self._first.result(), await self._read_all(), strict=True)
-        return {name: _counted(before, after) for name, before, after in pairs}
+        first = dict(zip(self._hosts, self._first.result(), strict=True))
+
+        async def read(host: Host) -> Mapping[str, Any]:
+            if isinstance(host.reach, FleetTarget):
+                await over.wait()
+                if told := self._told(host, first[host.name].get("time_s", 0.0)):
+                    return told
+            return await self._read(host)
+
+        last = await asyncio.gather(*map(read, self._hosts.values()))
+        pairs = zip(first.items(), last, strict=True)
+        return {name: _counted(before, after) for (name, before), after in pairs}
 
     async def close(self) -> None:
         """Read no more."""
         await cancel(*filter(None, [self._first]))
 
-    async def _read_all(self, start_time: float = 0.0) -> list[Mapping[str, Any]]:
-        return await asyncio.gather(
-            *(self._read(host, start_time) for host in self._hosts.values())
-        )
+    async def _read_first(self, host: Host, start_time: float) -> Mapping[str, Any]:
+        """Return a reading as late as it may be."""
+        wait_s, now = 0.0, self._wall()
+        with suppress(HostError):  # of which the reading tells
+            if start_time > now and not self._spawner.lost(host).done():
+                clock = await self._spawner.clock_of(host)
+                wait_s = start_time - now - READ_S - 2 * clock.reading(now).rtt_s
+        if wait_s < READ_S and (told := self._told(host)):
+            return told
+        await asyncio.sleep(max(0.0, wait_s))
+        return await self._read(host)
 
-    async def _read(self, host: Host, start_time: float = 0.0) -> Mapping[str, Any]:
-        """Return a reading as late as it may be, or why there is none, as ``unread``."""
+    def _told(self, host: Host, after_s: float = 0.0) -> Mapping[str, Any] | None:
+        """Return the last reading that a host told with an end, if it is later than another one."""
+        told = filter(None, (flow.take_counters(host.name) for flow in self._flows))
+        later = (reading for reading in told if reading["time_s"] > after_s)
+        return max(later, key=lambda reading: float(reading["time_s"]), default=None)
+
+    async def _read(self, host: Host) -> Mapping[str, Any]:
+        """Return a reading, or why there is none, as ``unread``."""
         try:
             if (lost := self._spawner.lost(host)).done():  # to ask would connect again
                 return {"unread": lost.result()}
-            if start_time > (now := self._wall()):
-                clock = await self._spawner.clock_of(host)
-                wait_s = start_time - now - READ_S - 2 * clock.reading(now).rtt_s
-                await asyncio.sleep(max(0.0, wait_s))
             if host.prefix:
                 found = await self._site.counters(host.name)
             else:

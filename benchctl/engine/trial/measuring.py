@@ -34,7 +34,7 @@ class Measuring:
     ) -> None:
         self._context = context
         self._trial_id, self._trial, self._attempt = trial_id, trial, attempt
-        self._counters = HostReadings(attempt.hosts, context)
+        self._counters = HostReadings(attempt, context)
 
     async def run(self) -> None:
         """Measure, and write the result of every flow. Raises what failed but for the flows."""
@@ -56,11 +56,13 @@ class Measuring:
                 task, self._trial.plan.deadline_s + attempt.lead_s, lambda: attempt.waits_for_host
             )
         error = None if task.cancelled() else task.exception()
-        counting = asyncio.ensure_future(self._counters.end())
+        over = asyncio.Event()
+        counting = asyncio.ensure_future(self._counters.end(over))
         try:
             self._update(clocks=attempt.clocks_at(context.wall()))
             await diagnose_lost_host(attempt, context)
             unwritten = await self._end(*self._cut_short(is_done, error))
+            over.set()
             counters = await counting
         finally:
             await cancel(counting)  # no effect on one that is done

@@ -10,7 +10,7 @@ from contextlib import closing
 from pathlib import Path
 
 from benchctl.errors import GoneError, StoreError
-from benchctl.fleet.host_messages import Events, OfEnd
+from benchctl.fleet.host_messages import OfEnd
 from benchctl.metrics import Sample
 from benchctl.run.record import RecordedFlow
 from benchctl.store.log.logged import EndKey, LoggedRecorder
@@ -56,7 +56,7 @@ class LateEvents:
     ) -> None:
         ref = message.ref
         samples = 0
-        for heard in message.events if isinstance(message, Events) else ():
+        for heard in message.events:
             try:
                 event = heard.event
             except (TypeError, ValueError):

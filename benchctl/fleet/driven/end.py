@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Protocol
 
@@ -16,6 +16,7 @@ from benchctl.fleet.host_messages import (
     AbortEnds,
     EndOver,
     GoingEnd,
+    HeardEvent,
     OfEnd,
     PreparedAt,
     PreparedEnd,
@@ -25,6 +26,7 @@ from benchctl.fleet.host_messages import (
 from benchctl.fleet.messages import EndRef
 from benchctl.hosts.clocks import HostClock
 from benchctl.hosts.local.spawn import STOP_GRACE_S
+from benchctl.hosts.sent.messages import check_answer
 from benchctl.hosts.tasks import cancel
 from benchctl.visible import visible
 
@@ -98,6 +100,7 @@ class FleetEnd:
         self.exit_code: int | None = None
         self.stderr = ""
         self._going: asyncio.Task[None] | None = None
+        self._counters: Mapping[str, Any] | None = None
 
     @property
     def name(self) -> str:
@@ -148,6 +151,7 @@ class FleetEnd:
             return
         self._at = at = found.get(self.ref, PreparedAt(self.ref, is_up=False))
         self._is_ready = at.is_ready
+        self._count(at.counters)
         if at.shown:
             self._listener.show(self._role, tuple(map(visible, at.shown)))
         if not at.is_up:
@@ -228,6 +232,14 @@ class FleetEnd:
         if self.runs and not self._link.away:
             self._link.abort(self.ref)
 
+    def take_counters(self) -> Mapping[str, Any] | None:
+        found, self._counters = self._counters, None
+        return found
+
+    def _count(self, told: Mapping[str, Any] | None) -> None:
+        with suppress(ValueError):  # what is not allowed is asked for, and said then
+            self._counters = None if told is None else check_answer("counters.read", told)
+
     def lose(self, why: str) -> None:
         """Wait for it no longer."""
         if not self._over.is_set():
@@ -240,24 +252,28 @@ class FleetEnd:
     def hear(self, message: OfEnd) -> None:
         """Take the next message of the host."""
         self._link.fleet.taking(self._link.state.name, message)
+        if message.events:
+            self._hear_events(message.events)
         if isinstance(message, EndOver):
             self._hear_end(message)
-        else:
-            clock = self._link.clock
-            # Within a message, which is of a second, clocks drift apart by less than events wait.
-            first_s = message.events[0].arrived_s if message.events else 0.0
-            behind_s = clock.ours(first_s) - first_s
-            for heard in message.events:
-                try:
-                    event = by_our_clock(heard.event, clock)
-                except (ValueError, TypeError) as error:
-                    self._fail(FailureKind.TOOL, f"not understood: {visible(str(error))}")
-                    continue
-                self._is_ready |= isinstance(event, Ready) and self._role is Role.SERVER
-                self._listener.take(self._role, event, heard.arrived_s + behind_s)
         self._link.fleet.taken(self._link.state.name, message)
 
+    def _hear_events(self, events: Sequence[HeardEvent]) -> None:
+        clock = self._link.clock
+        # Within a message, which is of a second, clocks drift apart by less than events wait.
+        first_s = events[0].arrived_s
+        behind_s = clock.ours(first_s) - first_s
+        for heard in events:
+            try:
+                event = by_our_clock(heard.event, clock)
+            except (ValueError, TypeError) as error:
+                self._fail(FailureKind.TOOL, f"not understood: {visible(str(error))}")
+                continue
+            self._is_ready |= isinstance(event, Ready) and self._role is Role.SERVER
+            self._listener.take(self._role, event, heard.arrived_s + behind_s)
+
     def _hear_end(self, over: EndOver) -> None:
+        self._count(over.counters)
         self.stderr = over.stderr
         self._code = over.code
         if over.lost:

@@ -140,6 +140,8 @@ class DrivenHost:
         self.goes: _Batch[GoingEnd, None] = _Batch(self._go)
         self.ends: dict[EndRef, tuple[Arrivals, EndReceiver]] = {}
         """The ends that are heard here."""
+        self._heard: dict[EndRef, int] = {}
+        """The numbers of the last messages that were heard, and may not be in the store yet."""
         self._committing: dict[EndRef, int] = {}
         """What is in the store, and the host does not know it."""
         self.hold = HostHold(self)
@@ -309,13 +311,14 @@ class DrivenHost:
     # --- events -----------------------------------------------------------------------------
 
     def take(self, message: OfEnd) -> bool:
-        """Take a message of an end that is heard here; returns whether it is."""
+        """Take a message of an end that is heard here; returns whether it is, or was."""
         ref = message.ref
         found = self.ends.get(ref)
         if found is None:
-            return False
+            return message.number <= self._heard.get(ref, 0)
         arrivals, receiver = found
         for one in arrivals.take(message):
+            self._heard[ref] = arrivals.last
             receiver.hear(one)
             if isinstance(one, EndOver):
                 self.ends.pop(ref, None)
@@ -323,6 +326,8 @@ class DrivenHost:
 
     def commit(self, ref: EndRef, number: int) -> None:
         """Tell it soon that all messages of an end up to a number are in the store."""
+        if number >= self._heard.get(ref, 0):
+            self._heard.pop(ref, None)
         self._committing[ref] = max(number, self._committing.get(ref, 0))
 
 

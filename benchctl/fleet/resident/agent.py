@@ -51,7 +51,7 @@ from benchctl.fleet.limits import (
 from benchctl.fleet.messages import COORDINATOR, AskHost, Done, EndRef, Refused, answered
 from benchctl.fleet.resident.addresses import addresses_of, resolved
 from benchctl.fleet.resident.day import DayBytes
-from benchctl.fleet.resident.ends import FLUSH_S, HostEnd, Outbox
+from benchctl.fleet.resident.ends import HostEnd, Outbox
 from benchctl.fleet.resident.states import (
     Effect,
     EndEnd,
@@ -410,8 +410,6 @@ class HostAgent:
         """Say each second how this host is, and do what is due."""
         subject = f"bench.hb.{self._identity.name}"
         while True:
-            for end in [*self._ends.values()]:
-                end.flush()
             now_s = time.monotonic()
             if now_s - self._told_s > ASKED_S:
                 with suppress(ConnectionError):
@@ -421,7 +419,7 @@ class HostAgent:
                 if now_s - at_s > AGAIN_S:
                     del self._sent[kept]
                     self._queues[kept.kind].put_nowait(kept)
-            await asyncio.sleep(min(HEARTBEAT_S, FLUSH_S))
+            await asyncio.sleep(HEARTBEAT_S)
 
     async def _keep_synced(self) -> None:
         """Sync the spool each second: a power cut costs no more."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Sequence
+from itertools import groupby
+from typing import Any
 
 import msgspec
 
@@ -18,13 +20,14 @@ from benchctl.fleet.messages import EndRef
 from benchctl.fleet.spool import Spool, Spooled, SpooledMessage
 from benchctl.hosts.clocks import OURS
 from benchctl.hosts.local.spawn import LocalSpawner
-from benchctl.metrics import Sample
+from benchctl.hosts.sent import counters
 from benchctl.run.planned import LOCAL
 
 FLUSH_S = 1.0
-"""How long samples wait for more of them: a message each second."""
+"""How long events wait for more of them: a message each second. Only failures do not wait."""
 # Samples of a thousand streams in a tenth of a second; a message stays far below its bound.
 _MOST_WAITING = 2000
+_KINDS = Spooled.RESULT, Spooled.SAMPLES
 
 
 class Outbox:
@@ -37,6 +40,7 @@ class Outbox:
         self._waiting: list[HeardEvent] = []
         self._number = 0
         self._dropped = 0
+        self._flushing: asyncio.TimerHandle | None = None
 
     def mark(self) -> None:
         """Note on the disk that the end was begun."""
@@ -44,32 +48,42 @@ class Outbox:
 
     def take(self, event: Event, arrived_s: float) -> None:
         """Take the next event."""
-        if not isinstance(event, Sample):
-            self.flush()
         self._waiting.append(HeardEvent.of(event, arrived_s))
-        if not isinstance(event, Sample):
-            self._write(Spooled.RESULT)
-        elif len(self._waiting) >= _MOST_WAITING:
+        if isinstance(event, Failure) or len(self._waiting) >= _MOST_WAITING:
             self.flush()
+        elif self._flushing is None:
+            self._flushing = asyncio.get_running_loop().call_later(FLUSH_S, self.flush)
 
     def flush(self) -> None:
-        """Write the samples that wait."""
-        if self._waiting:
-            self._write(Spooled.SAMPLES)
+        """Write the events that wait; samples not in the room that is for results."""
+        events = self._taken()
+        for kind, part in groupby(events, key=lambda one: _KINDS[one.kind == "sample"]):
+            some = tuple(part)
+            if not self._add(kind, Events(self._ref, self._number + 1, some)):
+                self._dropped += len(some)
 
-    def _write(self, kind: Spooled) -> None:
+    def _taken(self) -> list[HeardEvent]:
+        if self._flushing is not None:
+            self._flushing.cancel()
+            self._flushing = None
         events, self._waiting = self._waiting, []
-        message = Events(self._ref, self._number + 1, events)
-        if not self._add(kind, message):
-            self._dropped += len(events)
+        return events
 
-    def over(self, code: int | None, stderr: str, lost: str = "") -> bool:
+    def over(
+        self, code: int | None, stderr: str, lost: str = "", counters: dict[str, Any] | None = None
+    ) -> bool:
         """Write the last message; returns whether there was room for it."""
-        self.flush()
-        return self._add(
-            Spooled.RESULT,
-            EndOver(self._ref, self._number + 1, time.time(), code, stderr, lost, self._dropped),
-        )
+        if self._spool.why_full:  # what is left is for results
+            self.flush()
+        events = self._taken()
+        message = EndOver(
+            self._ref, self._number + 1, time.time(), code, stderr, lost, self._dropped,
+            tuple(events), counters,
+        )  # fmt: skip
+        is_kept = self._add(Spooled.RESULT, message)
+        if not is_kept:
+            self._waiting = events
+        return is_kept
 
     def _add(self, kind: Spooled, message: Events | EndOver) -> bool:
         kept = self._spool.add(kind, self._ref, message.number, msgspec.msgpack.encode(message))
@@ -128,6 +142,7 @@ class HostEnd:
         return PreparedAt(
             self.ref, is_up, end.is_ready, end.stays, end.name, tool.version[:64],
             tuple(word[:1024] for word in self._shown), self.spec.port, parameters,
+            await _counters(),
         )  # fmt: skip
 
     async def go(self, at_s: float) -> None:
@@ -144,7 +159,8 @@ class HostEnd:
             else:
                 await end.stop()
         code, stderr = (None, "") if end is None else (end.exit_code, end.stderr)
-        while not self._outbox.over(code, stderr):
+        counted = await _counters()
+        while not self._outbox.over(code, stderr, counters=counted):
             await asyncio.sleep(FLUSH_S)  # until the spool has room
 
     def give_up(self, why: str) -> None:
@@ -158,6 +174,6 @@ class HostEnd:
             self._end.kill()
         self._stopping.set()
 
-    def flush(self) -> None:
-        """Write the samples that wait."""
-        self._outbox.flush()
+
+async def _counters() -> dict[str, Any]:
+    return await asyncio.to_thread(counters.read)
