@@ -39,6 +39,15 @@ def test_a_flat_series_has_no_steps(phi):
     assert sum(bool(find_steps(autoregression(rng, 600, phi))) for _ in range(100)) <= 1
 
 
+def test_steps_that_are_known_bring_no_more_false_ones():
+    rng, chance, false = random.Random(2007), 0.1, 0
+    for _ in range(60):
+        levels = [20.0 * (place // 20 % 2) for place in range(400)]
+        steps = find_steps([level + rng.gauss(0, 1) for level in levels], chance)
+        false += len(steps) > 19
+    assert false <= chance * 60
+
+
 def test_every_step_has_its_levels_and_a_confidence():
     rng = random.Random(3)
     levels = [10.0] * 40 + [20.0] * 40 + [5.0] * 40

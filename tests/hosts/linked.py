@@ -5,7 +5,7 @@ import os
 import select
 import sys
 
-from waiting import DEADLINE_S
+from waiting import COMMAND_S, DEADLINE_S
 
 from benchctl.hosts.ssh import ssh
 from benchctl.hosts.ssh.remote import RemoteHost
@@ -28,8 +28,9 @@ def linked(main, python=sys.executable, argv=None, lock=None, **settings):
     async def wrapped():
         link = RemoteHost("far", argv or booted(python), REACH, settings)
         try:
-            await link.open()
-            return await main(link)
+            async with asyncio.timeout(COMMAND_S):
+                await link.open()
+                return await main(link)
         finally:
             await link.close()
 

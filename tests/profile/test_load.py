@@ -49,6 +49,20 @@ def refused(name, *settings):
     return caught.value
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "value"),
+    [
+        ("rate", "1Mbit", 1e6), ("delay", "5ms", 0.005), ("jitter", "1ms", 0.001),
+        ("loss", "2%", 0.02),
+    ],
+)  # fmt: skip
+def test_each_setting_of_a_link_may_change_alone(write, name, text, value):
+    change = f'[[lab.changes]]\nat = "1s"\nlink = "core"\n{name} = "{text}"\n'
+    write("p.toml", BASE + change)
+    (found,) = load_profile("p.toml").model.lab.changes
+    assert getattr(found, name) == pytest.approx(value)
+
+
 # --- extends ---------------------------------------------------------------------------------
 
 

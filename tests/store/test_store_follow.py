@@ -372,6 +372,29 @@ def test_flows_end_together_after_the_last_sample_of_all(follower, recorder):
     assert names(follower.poll()) == ["Sampled", "FlowEnded", "FlowEnded"]
 
 
+def test_a_flow_that_ends_while_its_samples_are_read_ends_after_its_last(
+    tmp_path, alive, monkeypatch
+):
+    store, read = tmp_path / "one.sqlite", Reader.samples_of_trial
+    # While more than one trial is read, SQLite shows one moment of the store.
+    run_id, _ = new_run(store, trials=1)
+    reader, follower = follow(store, run_id, alive)
+    with closing(reader), closing(Recorder(store, run_id)) as recorder:
+        recorder.update_run(status="running")
+        recorder.update_trial(1, status="running")
+        flow = add_flow(recorder)
+
+        def ends_meanwhile(*which):
+            yield from [*read(*which)]
+            add_sample(recorder, flow)
+            recorder.update_flow(flow, status="ok")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Reader, "samples_of_trial", ends_meanwhile)
+            assert names(follower.poll()) == ["TrialStarted", "FlowStarted"]
+        assert names(follower.poll()) == ["Sampled", "FlowEnded"]
+
+
 def test_a_runner_that_dies_ends_the_run_with_what_was_measured(follower, recorder, alive):
     recorder.update_run(status="running")
     recorder.update_trial(1, status="running")

@@ -36,6 +36,18 @@ def test_skip_and_stop_ask_and_then_signal_the_runner(store, live, monkeypatch, 
         assert sent == []
         await press(pilot, key, "y")
         assert sent == [(4711, number)]
+        assert notices(pilot) == ""
+
+    drive(store, open_live(store, 1, Clock(live.now)), script, clock=Clock(live.now))
+
+
+@pytest.mark.parametrize("key", "KX")
+def test_a_run_that_ended_before_the_answer_is_said_to_have_ended(store, live, monkeypatch, key):
+    monkeypatch.setattr(Liveness, "runner_pid", lambda self, run_id: None)
+
+    async def script(pilot):
+        await press(pilot, key, "y")
+        assert "the run has ended" in notices(pilot)
 
     drive(store, open_live(store, 1, Clock(live.now)), script, clock=Clock(live.now))
 

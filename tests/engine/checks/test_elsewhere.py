@@ -6,12 +6,14 @@ import pytest
 from engine import virtual
 from engine.fakes import EPOCH, GOOD, SERVER, FakeSpawner, ProbedBackend, Script
 from engine.virtual import flow
+from msgspec.structs import replace
 
 from benchctl.api import Role
 from benchctl.engine.checks.tools import Toolbox
 from benchctl.engine.site.site import Site
 from benchctl.errors import HostError, MissingError
 from benchctl.hosts.clocks import HostClock
+from benchctl.hosts.sent import ports
 from benchctl.hosts.ssh import remote
 from benchctl.run.planned import Host, Network, SshTarget
 
@@ -146,6 +148,17 @@ def test_a_host_that_cannot_be_reached_again_fails_the_trial_after_its_attempts(
     assert outcome.status == "failed"
     assert outcome.trial.error == "main: host paris: it does not answer"
     assert len(outcome.flows) == 3
+
+
+def test_a_host_is_asked_for_free_ports_again_when_one_was_busy(measure, monkeypatch):
+    offers = [[5201, 5202, 5203], [5301, 5302, 5303]]
+    monkeypatch.setattr(ports, "first_free", lambda *_: offers.pop(0))
+    monkeypatch.setattr(virtual, "FakeSpawner", FarSpawner)
+    taken = Script([(0, "fail busy the port is in use")], 0.1, 1)
+    scripts = {"server 5201": taken, "server 5302": SERVER, "client": GOOD}
+    site = Site(Network({"local": replace(FAR, shares_ports=True)}))
+    outcome = measure(scripts, site=site)
+    assert [(f.port, f.status) for f in outcome.flows] == [(5201, "failed"), (5302, "ok")]
 
 
 def test_a_login_again_takes_nothing_of_an_attempts_deadline(far):

@@ -46,7 +46,8 @@ async def denied(carrier, subject, reply=""):
 HOSTS_OWN = ("bench.hb.paris", "bench.smp.paris", "bench.res.paris")
 FOREIGN = (
     "bench.hb.rome", "bench.smp.rome", "bench.res.rome", "bench.run.rome", "bench.run.paris",
-    "bench.submit.alice", "bench.join.oslo", "bench.keys", "bench.log.x", "$KV.lease.coordinator",
+    "bench.submit.alice", "bench.submit.bob", "bench.join.oslo", "bench.keys", "bench.log.x",
+    "$KV.lease.coordinator",
     "_INBOX_coordinator.x", "_INBOX_rome.x", "_INBOX_alice.x", "$SYS.REQ.SERVER.PING",
     "$JS.API.STREAM.PURGE.RESULTS", "$JS.API.STREAM.DELETE.RESULTS", "$JS.API.STREAM.CREATE.X",
     "$JS.API.STREAM.UPDATE.RESULTS", "$JS.API.STREAM.MSG.DELETE.RESULTS", "$JS.API.INFO",

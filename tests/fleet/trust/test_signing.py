@@ -154,6 +154,15 @@ def test_a_person_s_terminals_need_no_common_order_but_each_message_counts_once(
     assert "expired" in refused(first, opener, NOW_S + 61)
 
 
+def test_a_person_s_message_counts_once_until_it_expires_whatever_comes_after_it():
+    opener, signer = verifier("person", "coordinator"), Signer(ALICE, "lab", "alice")
+    first = signer.seal(ASK, "coordinator", now_s=NOW_S, life_s=60.0)
+    assert opener.open(first, NOW_S, AskHost)
+    for now_s in (NOW_S + 1, NOW_S + 60):
+        assert opener.open(signer.seal(ASK, "coordinator", now_s=now_s), now_s, AskHost)
+        assert refused(first, opener, now_s) == "alice sent this before"
+
+
 def test_messages_of_people_are_remembered_up_to_a_bound_and_until_they_expire():
     opener, signer = verifier("person", "coordinator"), Signer(ALICE, "lab", "alice")
     for _ in range(MOST_REMEMBERED):

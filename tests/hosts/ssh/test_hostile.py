@@ -160,17 +160,6 @@ def test_an_end_that_never_comes_is_a_lost_host(monkeypatch):
     assert output[-1][1] == f"{why}\n".encode()
 
 
-def test_an_answer_that_never_comes_is_a_lost_host(monkeypatch):
-    monkeypatch.setattr(remote, "PROMPT_S", 0.2)
-    monkeypatch.setattr(remote, "PING_S", 0.05)
-
-    async def main(link):
-        with pytest.raises(HostError, match=r"owes an answer to ports\.is_own for "):
-            await link.ask(ports, "is_own", "127.0.0.1")
-
-    linked(main, argv=hostile(PONGS))
-
-
 def test_a_host_that_speaks_without_answering_is_lost(monkeypatch):
     monkeypatch.setattr(remote, "ANSWER_S", 0.2)
     monkeypatch.setattr(remote, "PING_S", 0.05)
@@ -230,17 +219,36 @@ class Far:
         )
 
 
+def far_link(loop, monkeypatch, **answers):
+    """Return a link to such a host, in virtual time."""
+    clocks = SimpleNamespace(monotonic=loop.time, time=lambda: EPOCH + loop.now)
+    monkeypatch.setattr(remote, "time", clocks)
+    link = RemoteHost("far", (), SshTarget("far"), {})
+    link._login = Far(**answers)
+    return link
+
+
+def test_an_answer_that_does_not_come_before_later_pongs_is_a_lost_host(monkeypatch):
+    async def main(loop):
+        link = far_link(loop, monkeypatch, ping="pong")
+        await link.open()
+        with pytest.raises(HostError, match=r"owes an answer to ports\.is_own for "):
+            async with asyncio.timeout(remote.ANSWER_S):
+                await link.ask(ports, "is_own", "127.0.0.1")
+        took_s = loop.now
+        await link.close()
+        return took_s
+
+    assert remote.PROMPT_S <= run_virtual(main) <= remote.PROMPT_S + 3 * remote.PING_S
+
+
 @pytest.mark.parametrize(
     "answers", [{}, {"start": "started"}, {"start": "started", "ping": "pong"}]
 )
 @pytest.mark.parametrize("late_s", [0.0, 0.95])
 def test_whoever_hurries_waits_no_longer_than_three_seconds(answers, late_s, monkeypatch):
     async def main(loop):
-        monkeypatch.setattr(
-            remote, "time", SimpleNamespace(monotonic=loop.time, time=lambda: EPOCH + loop.now)
-        )
-        link = RemoteHost("far", (), SshTarget("far"), {})
-        link._login = Far(**answers)
+        link = far_link(loop, monkeypatch, **answers)
         await link.open()
         process, _ = await started(link, "true")
         await asyncio.sleep(5.0 + late_s)

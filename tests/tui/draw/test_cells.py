@@ -98,6 +98,17 @@ def test_every_column_can_be_scrolled_to_and_fixed_ones_stay_where_there_is_room
     assert seen | wide == set(range(len(columns)))
 
 
+@given(tables(), WIDTHS, st.integers(0, 12))
+def test_each_character_of_a_row_is_of_the_column_that_has_it(table, width, first):
+    columns, _ = table
+    sight = see(columns, width, first)
+    row = sight.row([Span(chr(ord("a") + n) * one.width) for n, one in enumerate(columns)])
+    for x, letter in enumerate(to_text([row])):
+        if letter.isalpha():
+            assert sight.place_at(x) == ord(letter) - ord("a")
+    assert sight.place_at(len(to_text([row])) + 9) is None
+
+
 def test_the_repeat_stays_and_the_figures_of_other_flows_go():
     """A reader of a figure needs to know what it is of, more than the next figure."""
     columns = [Column("case", 8, fixed=True), Column("rep", 3, right=True, fixed=True)]
