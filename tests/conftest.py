@@ -11,7 +11,8 @@ from pathlib import Path
 import needs
 import pytest
 from fork_server import ForkServer
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, given, settings
+from hypothesis.strategies import none
 from ports import Lender
 
 # The same examples on every run, and no limit of time: a busy machine is no defect. The first draw
@@ -131,11 +132,14 @@ def archive(archive_url):
 @pytest.hookimpl(wrapper=True)
 def pytest_collection():
     # What is imported and collected stays to the end: to look for garbage among it takes a third of
-    # the time. No gc.freeze(): Hypothesis asks the collector who refers to its random numbers.
+    # the time, while it is collected and in every test that makes many objects.
     gc.disable()
     try:
         return (yield)
     finally:
+        # Hypothesis asks the collector who refers to its random numbers when it makes them.
+        given(none())(lambda _: None)()
+        gc.freeze()
         gc.enable()
 
 

@@ -351,7 +351,7 @@ def speaking(client="", server="echo listening; exec sleep 60"):
 
     def command(script, parser):
         return lambda self, flow: Command(
-            ("/bin/sh", "-c", script), parser(), stop_signal="SIGTERM"
+            ("/bin/sh", "-c", script), parser(), stop_signal="SIGTERM", stays=True
         )
 
     return wrong(
