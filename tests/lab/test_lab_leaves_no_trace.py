@@ -18,6 +18,7 @@ from waiting import DEAR_LOOK_S, wait_until
 pytestmark = pytest.mark.netns
 
 PORTFOLIO = str(LABS / "portfolio.toml")
+MOMENTS = 5
 
 
 def gone(mark, *others):
@@ -93,10 +94,10 @@ def test_a_lab_goes_with_its_owner_killed_at_any_moment(python, mark, scratch):
         read_up(process)
     takes_s = time.monotonic() - begun_s
     moments = random.Random(20261121)
-    for n in range(8):
+    for n in range(MOMENTS):
         with owner(python, mark, PORTFOLIO) as process:
             try:
-                process.wait((n + moments.random()) / 8 * 1.2 * takes_s)
+                process.wait((n + moments.random()) / MOMENTS * 1.2 * takes_s)
             except subprocess.TimeoutExpired:
                 process.kill()
             process.wait()

@@ -6,29 +6,26 @@ get``, and the frames that the links count as lost.
 
 import json
 import os
-import subprocess
-import sys
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from waiting import COMMAND_S
 
 from benchctl.lab.topology.topology import load_topology
 from benchctl.profile.find import shipped_topologies
 
 pytestmark = [pytest.mark.netns, pytest.mark.tool("mtr", "traceroute"), pytest.mark.once]
 
-# Enough that some probe arrives everywhere, in two seconds.
-SHORT = ("--set", "count=10", "--set", "lab.verify=false", "--set", "timeout=1s")
+# Enough that some probe arrives everywhere, in a second.
+SHORT = ("--set=count=10", "--set=interval=50ms", "--set=lab.verify=false", "--set=timeout=1s")
 WAY = ("client", "first", "second", "third", "server")
 
 
 class Runs:
     """Runs of profiles in one store."""
 
-    def __init__(self, directory):
-        self._directory = directory
+    def __init__(self, directory, server):
+        self._directory, self._server = directory, server
         # A program that is none of them hides mtr.
         hiding = directory / "without-mtr"
         hiding.mkdir()
@@ -38,11 +35,8 @@ class Runs:
 
     def command(self, *arguments, tool="mtr"):
         store = str(self._directory / "runs.sqlite")
-        return subprocess.run(
-            [sys.executable, "-m", "benchctl", *arguments],
-            env={**os.environ, "BENCHCTL_STORE": store, "PATH": self._paths[tool]},
-            capture_output=True, text=True, check=False, timeout=COMMAND_S,
-        )  # fmt: skip
+        environment = {**os.environ, "BENCHCTL_STORE": store, "PATH": self._paths[tool]}
+        return self._server.run(["benchctl", *arguments], self._directory, environment)
 
     def run(self, profile, *arguments, tool="mtr"):
         """Return the document of a run whose trials all ended well."""
@@ -57,8 +51,8 @@ class Runs:
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory):
-    return Runs(tmp_path_factory.mktemp("routes"))
+def runs(tmp_path_factory, fork_server):
+    return Runs(tmp_path_factory.mktemp("routes"), fork_server)
 
 
 def promised(version):

@@ -59,7 +59,7 @@ with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
 """
 
 
-@pytest.fixture(params=EMULATORS)
+@pytest.fixture(scope="module", params=EMULATORS)
 def lab(request):
     text = TOPOLOGY.replace("20Mbit", "unlimited").replace("queue = 20", "queue = 1000")
     with Lab.build(topology(text), request.param) as lab:
@@ -101,19 +101,14 @@ def test_every_node_sees_the_processors_of_the_machine(lab):
         assert set(lab.node_counters(node)["interfaces"]) == {"lo", "eth0"}
 
 
-def measured(tmp_path, emulator):
+def measured(tmp_path, fork_server, emulator):
     """Measure once; returns the trial, and what nstat counted after it in a new lab."""
     (tmp_path / "topology.toml").write_text(TOPOLOGY)
     profile = tmp_path / "p.toml"
     profile.write_text(PROFILE.replace("[lab]", f'[lab]\nemulator = "{emulator}"'))
-    done = subprocess.run(
-        [
-            sys.executable, "-m", "benchctl", "run", str(profile), "-q", "--trust",
-            "--format", "json",
-        ],
-        env={**os.environ, "BENCHCTL_STORE": str(tmp_path / "runs.sqlite")},
-        capture_output=True, text=True, check=False, timeout=COMMAND_S,
-    )  # fmt: skip
+    words = ["benchctl", "run", profile.name, "-q", "--trust", "--format", "json"]
+    environment = {**os.environ, "BENCHCTL_STORE": str(tmp_path / "runs.sqlite")}
+    done = fork_server.run(words, tmp_path, environment)
     assert done.returncode == 0, done.stderr
     (trial,) = json.loads(done.stdout)["trials"]
     (hook,) = trial["hooks"]
@@ -123,9 +118,9 @@ def measured(tmp_path, emulator):
 
 @pytest.mark.tool("nstat")
 @pytest.mark.parametrize("emulator", EMULATORS)
-def test_a_trial_counts_what_its_links_its_tool_and_nstat_count(tmp_path, emulator):
+def test_a_trial_counts_what_its_links_its_tool_and_nstat_count(tmp_path, fork_server, emulator):
     for _ in range(TRIES):
-        trial, by_nstat = measured(tmp_path, emulator)
+        trial, by_nstat = measured(tmp_path, fork_server, emulator)
         there, back = trial["links"]
         a, b = (trial["counters"][host] for host in "ab")
         sent, received = a["interfaces"]["eth0"], b["interfaces"]["eth0"]

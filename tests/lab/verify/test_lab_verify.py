@@ -4,12 +4,13 @@ import os
 import re
 import signal
 import time
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import pytest
 from lab.lab_support import EMULATORS, topology, verified
 
 from benchctl.errors import LabError
+from benchctl.lab.emulate.link import Change
 from benchctl.lab.lab import Lab
 from benchctl.lab.topology.legs import pairs_of
 from benchctl.lab.verify import verify as verify_module
@@ -30,10 +31,20 @@ far = { between = ["r", "b"], rate = "10Mbit", delay = "6ms", jitter = "4ms", lo
 """
 
 
-@pytest.fixture(params=EMULATORS)
+@pytest.fixture(scope="module", params=EMULATORS)
 def lab(request):
     with Lab.build(topology(TEXT), request.param) as lab:
         yield lab
+
+
+def legs_of(lab):
+    """Return both directions of both links."""
+    return [leg for pair in pairs_of(lab.topology, ["near", "far"]) for leg in pair.legs]
+
+
+def loads_of(lab):
+    """Return the rate of each link in each direction."""
+    return {hop: hop.settings.rate_bps for leg in legs_of(lab) for hop in leg.hops}
 
 
 @pytest.fixture
@@ -47,7 +58,8 @@ def disobeying(lab, monkeypatch):
             lab, "change_each", lambda new: change_each({hop: wrong(new[hop]) for hop in new})
         )
 
-    return disobey
+    yield disobey
+    change_each({hop: Change(**asdict(hop.settings)) for hop in loads_of(lab)})
 
 
 def broken(looks):
@@ -73,7 +85,6 @@ def broken(looks):
         ("near", lambda c: replace(c, queue_packets=c.queue_packets - 10), {Promise.QUEUE}),
         ("near", lambda c: replace(c, queue_packets=1000), {Promise.QUEUE}),
         ("near", lambda c: replace(c, loss_ratio=0.1), {Promise.LOSS}),
-        ("far", lambda c: replace(c, jitter_s=0.0), {Promise.JITTER}),
         ("far", lambda c: replace(c, jitter_s=c.jitter_s / 2), {Promise.JITTER}),
         ("far", lambda c: replace(c, loss_ratio=0.0), {Promise.LOSS}),
         ("far", lambda c: replace(c, loss_ratio=c.loss_ratio * 3), {Promise.LOSS}),
@@ -121,31 +132,28 @@ def test_a_look_in_which_the_emulators_were_held_up_does_not_count(lab, monkeypa
 
 
 def test_links_that_are_busy_at_the_same_time_are_measured_together(lab):
-    loads = {look.leg.hops[0]: look.leg.rate_bps for look in verify(lab, ["near", "far"])}
+    loads = loads_of(lab)
     found, counted = together(lab, loads)
     assert [one.leg.links for one in found] == [("near",), ("far",)] * 2  # one way, then the other
     assert [one.problem for one in found] == [""] * 4
     assert {one.link for one in counted} == {"near", "far"}
     # A single link was measured already, and half a load is all that is asked.
-    there, _ = (leg.leg.hops[0] for leg in verify(lab, ["near"]))
-    assert together(lab, {there: 20e6}) == ([], [])
+    assert together(lab, {next(iter(loads)): 20e6}) == ([], [])
     half, _ = together(lab, {hop: load / 2 for hop, load in loads.items()})
     assert all(0.95 < one.carried_bps / one.asked_bps < 1.3 for one in half)
 
 
 def test_links_that_carry_less_together_are_refused_with_both_figures(lab, disobeying):
-    hops = [hop for look in verify(lab, ["near", "far"]) for hop in look.leg.hops]
     disobeying(lambda c: replace(c, rate_bps=c.rate_bps * 0.4))
-    found, _ = together(lab, {hop: hop.settings.rate_bps for hop in hops})
+    found, _ = together(lab, loads_of(lab))
     # It is less than 8 on a machine that stands still.
     said = r"link near, a to r: carries only [1-8]\.\d+ Mbit/s of 20\.0 Mbit/s while far is busy"
     assert re.match(said, found[0].problem)
 
 
 def test_only_links_that_one_flow_may_use_together_fail_together(lab, disobeying):
-    hops = [hop for look in verify(lab, ["near", "far"]) for hop in look.leg.hops]
     disobeying(lambda c: replace(c, rate_bps=c.rate_bps * 0.4))
-    found, _ = together(lab, {hop: hop.settings.rate_bps for hop in hops})
+    found, _ = together(lab, loads_of(lab))
     again = fail_on_a_path(lab, found)
     assert {one.leg.links for one in again} == {("near",), ("far",)}
     assert all(one.problem for one in again)
@@ -156,10 +164,8 @@ def test_links_of_two_islands_are_used_by_no_flow_together(monkeypatch):
     text = text.replace("b = {}", "b = {}\nc = {}\nd = {}").replace('["r", "b"]', '["d", "b"]')
     text = text.replace("[routers]\nr = {}\n", "")
     with Lab.build(topology(text)) as lab:
-        looks = verify(lab, ["near", "far"])
-        slow = [
-            Together(look.leg, (looks[0].leg,), look.leg.rate_bps, 1e6) for look in looks
-        ]  # fmt: skip
+        legs = legs_of(lab)
+        slow = [Together(leg, (legs[0],), leg.rate_bps, 1e6) for leg in legs]
         assert all(one.problem for one in slow)
         assert fail_on_a_path(lab, slow) == []
 
