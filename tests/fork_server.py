@@ -19,14 +19,101 @@ import sys
 import threading
 import time
 import traceback
-from contextlib import suppress
+from contextlib import ExitStack, suppress
+from importlib import import_module
 from importlib.metadata import entry_points
 from pathlib import Path
+from pkgutil import walk_packages
 
 from waiting import COMMAND_S, LOOK_S
 
 _MOST_BYTES = 1 << 17
 _UCRED = struct.Struct("iII")  # unix(7)
+
+
+class Forked:
+    """What is needed of the Popen of a process that was forked."""
+
+    def __init__(self, pid, stdin):
+        self.pid, self.stdin, self.returncode = pid, stdin, None
+
+    def poll(self):
+        if self.returncode is None:
+            self.returncode = self._end()
+        return self.returncode
+
+    def wait(self, timeout=COMMAND_S):
+        end_s = time.monotonic() + timeout
+        while self.poll() is None:
+            if time.monotonic() >= end_s:
+                raise subprocess.TimeoutExpired(f"process {self.pid}", timeout)
+            time.sleep(LOOK_S)
+        return self.returncode
+
+    def send_signal(self, number):
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def terminate(self):
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self):
+        self.send_signal(signal.SIGKILL)
+
+    def _end(self):
+        pid, status = os.waitpid(self.pid, os.WNOHANG)
+        return os.waitstatus_to_exitcode(status) if pid else None
+
+
+class Command(Forked):
+    """A command that was started by the server; a context manager, as a Popen."""
+
+    def __init__(self, heard, stdin, stdout, stderr):
+        super().__init__(_sender(heard), stdin)
+        self._heard, self.stdout, self.stderr = heard, stdout, stderr
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        self.communicate()
+
+    def wait(self, timeout=COMMAND_S):
+        if self.returncode is None:
+            select.select([self._heard], [], [], timeout)
+        return super().wait(0)
+
+    def communicate(self, stdin="", timeout=COMMAND_S):
+        """Wait for its end, which is forced after ``timeout``; returns all that is left to read."""
+        late = threading.Timer(timeout, self.kill)
+        late.start()
+        try:
+            if self.stdin is not None and not self.stdin.closed:
+                with suppress(BrokenPipeError), self.stdin:
+                    self.stdin.write(stdin)
+            said = []
+            reader = threading.Thread(target=lambda: said.append(_rest_of(self.stderr)))
+            reader.start()
+            stdout = _rest_of(self.stdout)
+            reader.join()
+            self.wait()
+        finally:
+            late.cancel()
+        return stdout, *said
+
+    def _end(self):
+        if not select.select([self._heard], [], [], 0)[0]:
+            return None
+        with self._heard:
+            # Nothing comes if the server was killed with all that it has started.
+            return int(self._heard.recv(16) or -signal.SIGKILL)
+
+
+def _rest_of(file):
+    if file is None or file.closed:
+        return None
+    with file:
+        return file.read()
 
 
 class ForkServer:
@@ -51,87 +138,43 @@ class ForkServer:
         self._requests.close()
         self._process.wait()
 
-    def start(self, argv, directory, environment, *, stdin="", merged=False):
-        """Start a command in a session of its own; ``stdin`` is what it reads.
-
-        Returns its `Forked`. With ``merged``, stdout and stderr are both in the former.
-        """
+    def start(
+        self, argv, directory, environment, *,
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    ):  # fmt: skip
+        """Start a command in a session of its own, as Popen does with text; returns a `Command`."""
         request = {"argv": argv, "directory": str(directory), "environment": environment}
-        told, telling = _pair()
-        (given, to_give), (out, to_out), (err, to_err) = (os.pipe() for _ in range(3))
-        os.write(to_give, stdin.encode())  # a pipe has room for it
-        os.close(to_give)
-        streams = given, to_out, to_out if merged else to_err
-        with telling:
+        ours, theirs = [], []
+        heard, telling = _pair()
+        with ExitStack() as opened, telling:
+            for given, mode in ((stdin, "w"), (stdout, "r"), (stderr, "r")):
+                end = None
+                if given == subprocess.PIPE:
+                    end, given = os.pipe() if mode == "r" else os.pipe()[::-1]
+                    end = os.fdopen(end, mode, encoding="utf-8", errors="replace", newline="\n")
+                    opened.callback(os.close, given)
+                elif given == subprocess.DEVNULL:
+                    given = os.open(os.devnull, os.O_RDWR)
+                    opened.callback(os.close, given)
+                elif given == subprocess.STDOUT:
+                    given = theirs[1]
+                ours.append(end)
+                theirs.append(given if isinstance(given, int) else given.fileno())
             words = json.dumps(request).encode()
-            socket.send_fds(self._requests, [words], [*streams, telling.fileno()])
-        for end in (given, to_out, to_err):
-            os.close(end)
-        return Forked(told, os.fdopen(out), os.fdopen(err))
+            socket.send_fds(self._requests, [words], [*theirs, telling.fileno()])
+        return Command(heard, *ours)
 
-    def run(self, argv, directory, environment, **options):
-        """Run a command to its end, which is forced after some minutes; for options see `start`.
+    def run(self, argv, directory, environment, *, stdin="", merged=False):
+        """Run a command to its end, which is forced after some minutes; ``stdin`` is what it reads.
 
-        Returns a ``CompletedProcess``.
+        Returns a ``CompletedProcess``; with ``merged``, stdout and stderr are both in the former.
         """
-        with self.start(argv, directory, environment, **options) as process:
-            texts = process.communicate()
-            return subprocess.CompletedProcess(argv, process.wait(), *texts)
-
-
-class Forked:
-    """A command that was started, as a Popen; a context manager that kills it at the end."""
-
-    def __init__(self, told, stdout, stderr):
-        self._told, self.stdout, self.stderr, self.returncode = told, stdout, stderr, None
-        self.pid = _sender(told)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *exception):
-        self.kill()
-        self.wait()
-        self._told.close()
-        self.stdout.close()
-        self.stderr.close()
-
-    def poll(self):
-        if self.returncode is None and select.select([self._told], [], [], 0)[0]:
-            self.wait()
-        return self.returncode
-
-    def wait(self):
-        if self.returncode is None:
-            # Nothing comes if the server was killed with all that it has started.
-            self.returncode = int(self._told.recv(16) or -signal.SIGKILL)
-        return self.returncode
-
-    def send_signal(self, number):
-        if self.poll() is None:
-            os.kill(self.pid, number)
-
-    def kill(self):
-        self.send_signal(signal.SIGKILL)
-
-    def communicate(self):
-        """Return all that it prints, on stdout and on stderr; after some minutes it is killed."""
-        end_s = time.monotonic() + COMMAND_S
-        texts = dict.fromkeys((self.stdout, self.stderr), b"")
-        with selectors.DefaultSelector() as selector:
-            for pipe in texts:
-                selector.register(pipe, selectors.EVENT_READ)
-            while selector.get_map():
-                ready = selector.select(max(0.0, end_s - time.monotonic()))
-                if not ready:
-                    self.kill()
-                    break
-                for key, _ in ready:
-                    if data := os.read(key.fd, 1 << 16):
-                        texts[key.fileobj] += data
-                    else:
-                        selector.unregister(key.fileobj)
-        return [text.decode("utf-8", "replace") for text in texts.values()]
+        stderr = subprocess.STDOUT if merged else subprocess.PIPE
+        with self.start(
+            argv, directory, environment, stdin=subprocess.PIPE, stderr=stderr
+        ) as command:
+            texts = command.communicate(stdin)
+            return subprocess.CompletedProcess(argv, command.returncode, *texts)
 
 
 def _pair():
@@ -148,7 +191,7 @@ def _sender(end):
 
 
 # Commands that start a runner.
-MEASURING = {"quick", "resume", "run"}
+MEASURING = {"again", "quick", "resume", "run"}
 
 
 class _Spare:
@@ -193,35 +236,7 @@ class _Spare:
         request = {"words": words, "environment": dict(os.environ)}
         self._out.sendall(json.dumps(request).encode())
         self._out.close()
-        return _Started(self._pid, None if ours is None else os.fdopen(ours, "wb"))
-
-
-class _Started:
-    """What `benchctl.engine.runner.launch` needs of the Popen of a process that was forked."""
-
-    def __init__(self, pid, stdin):
-        self.pid, self.stdin, self.returncode = pid, stdin, None
-
-    def poll(self):
-        if self.returncode is None:
-            pid, status = os.waitpid(self.pid, os.WNOHANG)
-            self.returncode = os.waitstatus_to_exitcode(status) if pid else None
-        return self.returncode
-
-    def wait(self, timeout=COMMAND_S):
-        end_s = time.monotonic() + timeout
-        while self.poll() is None:
-            if time.monotonic() >= end_s:
-                raise subprocess.TimeoutExpired("runner", timeout)
-            time.sleep(LOOK_S)
-        return self.returncode
-
-    def send_signal(self, number):
-        if self.poll() is None:
-            os.kill(self.pid, number)
-
-    def kill(self):
-        self.send_signal(signal.SIGKILL)
+        return Forked(self._pid, None if ours is None else os.fdopen(ours, "wb"))
 
 
 def _measure(requests):
@@ -245,6 +260,33 @@ def _measure(requests):
     return code
 
 
+def _be(main, argv):
+    """Be a command, and end as an interpreter does, but forget nothing that is imported.
+
+    That takes longer than most commands: a fork would have to copy it first.
+    """
+    sys.argv = argv
+    code = 1
+    try:
+        if MEASURING.intersection(argv):
+            _Spare().take_the_place_of_runners()
+        main()
+        code = 0
+    except SystemExit as end:
+        code = end.code
+    except BaseException:
+        traceback.print_exc()
+    try:
+        threading._shutdown()
+        atexit._run_exitfuncs()
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except BaseException:
+        traceback.print_exc()
+        code = 120
+    os._exit(code)
+
+
 def _fork(main, request, files):
     """Start a command, on its streams; returns its process."""
     if pid := os.fork():
@@ -258,52 +300,33 @@ def _fork(main, request, files):
     os.chdir(request["directory"])
     os.environ.clear()
     os.environ.update(request["environment"])
-    sys.argv = request["argv"]
-    if MEASURING.intersection(sys.argv):
-        _Spare().take_the_place_of_runners()
-    _be(main)
+    _be(main, request["argv"])
     return None
 
 
-def _be(main):
-    """Be a command, and end as an interpreter does, but forget nothing that is imported.
+# Whose modules are imported only when a command runs.
+PACKAGES = (
+    "cli", "engine", "imports", "lab", "report", "schedule", "store", "testing", "tui",
+)  # fmt: skip
 
-    That takes longer than most commands: a fork would have to copy it first.
-    """
-    code = 1
-    try:
-        main()
-        code = 0
-    except SystemExit as end:
-        code = end.code
-    except BaseException:
-        traceback.print_exc()
-    threading._shutdown()
-    atexit._run_exitfuncs()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(code)
+
+def _import():
+    for name in PACKAGES:
+        package = import_module(f"benchctl.{name}")
+        for module in walk_packages(package.__path__, f"{package.__name__}."):
+            import_module(module.name)
+    for kind in ("backends", "exporters", "importers"):
+        for plugin in entry_points(group=f"benchctl.{kind}"):
+            plugin.load()
 
 
 def _serve():
     requests = socket.socket(fileno=0)
     requests.send(b" ")
     os.environ["PYDANTIC_DISABLE_PLUGINS"] = "__all__"
-    # What the commands import only when they run.
-    import benchctl.cli.commands.run
-    import benchctl.cli.main
-    import benchctl.cli.shared.watch
-    import benchctl.engine.__main__
-    import benchctl.engine.prepare.planning
-    import benchctl.engine.runner.runner
-    import benchctl.report.comparison.comparison
-    import benchctl.report.exports.json
-    import benchctl.tui.app  # noqa: F401
+    _import()
     from benchctl.__main__ import main
-    from benchctl.plugins import PluginKind
-
-    for backend in entry_points(group=PluginKind.BACKEND.group):
-        backend.load()
+    from benchctl.report.figures.paper import library
 
     # A fork that collects garbage would write to, and so copy, all that is imported.
     gc.freeze()
@@ -315,10 +338,15 @@ def _serve():
                     selector.unregister(key.fd)
                     _tell_the_end(key.fd, *key.data)
                     continue
-                request, files, *_ = socket.recv_fds(requests, _MOST_BYTES, 4)
-                if not request:
+                words, files, *_ = socket.recv_fds(requests, _MOST_BYTES, 4)
+                if not words:
                     return
-                pid = _fork(main, json.loads(request), files)
+                request = json.loads(words)
+                # It takes as long as all the rest, and few commands draw.
+                if "plot" in request["argv"] and "matplotlib" not in sys.modules:
+                    library.load()
+                    gc.freeze()
+                pid = _fork(main, request, files)
                 for file in files[:3]:
                     os.close(file)
                 selector.register(os.pidfd_open(pid), selectors.EVENT_READ, (pid, files[3]))

@@ -125,10 +125,12 @@ class RemoteLab:
         return self._server().run(["benchctl", *argv], Path.cwd(), environment)
 
     def start(self, *argv, **environment):
-        """Start benchctl where ssh starts, as `benchctl`; returns its `Forked`."""
+        """Start benchctl where ssh starts, as `benchctl`; returns its `Command`."""
         environment = {**os.environ, **environment}
         process = self._server().start(["benchctl", *argv], Path.cwd(), environment)
-        return self._test.enter_context(process)
+        self._test.enter_context(process)
+        self._test.callback(process.kill)
+        return process
 
     def _server(self):
         if self._here not in self._servers:

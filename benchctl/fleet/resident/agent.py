@@ -51,7 +51,7 @@ from benchctl.fleet.limits import (
 from benchctl.fleet.messages import COORDINATOR, AskHost, Done, EndRef, Refused, answered
 from benchctl.fleet.resident.addresses import addresses_of, resolved
 from benchctl.fleet.resident.day import DayBytes
-from benchctl.fleet.resident.ends import HostEnd, Outbox
+from benchctl.fleet.resident.ends import FLUSH_S, HostEnd, Outbox
 from benchctl.fleet.resident.states import (
     Effect,
     EndEnd,
