@@ -156,6 +156,22 @@ def test_a_run_that_may_not_wait_leaves_all_hosts_as_they_are_and_says_who_has_o
     assert locks == {"b.test": holder("other")}
 
 
+def test_a_host_of_two_trials_is_left_when_the_last_of_them_has_ended():
+    locks = {}
+
+    async def main():
+        own, fakes = holding("one", []), FakeHosts(locks, [])
+        own.by_trial()
+        for names in ("ab", "bc"):
+            assert await own.take_for_trial(fakes, hosts(*names)) == {}
+        own.release(fakes, hosts("a", "b"))
+        assert locks.keys() == {"b.test", "c.test"}
+        own.release(fakes, hosts("b", "c"))
+        assert locks == {}
+
+    asyncio.run(main())
+
+
 def test_this_machine_is_named_as_such():
     notes = []
 

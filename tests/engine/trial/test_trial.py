@@ -202,16 +202,20 @@ def test_a_delayed_flow_begins_later_and_is_no_skew(measure):
     assert outcome.trial.fair_windows == ()
 
 
-@pytest.mark.parametrize("goes_on_s", [0.0, 3.0])
-def test_round_trip_times_under_load_stand_beside_those_of_the_idle_path(measure, goes_on_s):
+@pytest.mark.parametrize(("goes_on_s", "omit_s"), [(0.0, 0), (3.0, 0), (0.0, 1)])
+def test_round_trip_times_under_load_stand_beside_those_of_the_idle_path(
+    measure, goes_on_s, omit_s
+):
     """A client that has more in its sockets at the end of its time ends later."""
     ends_s = 9.0 + goes_on_s
     load = Script([(0, "started 2.5"), *[(n, f"sample {n} {n + 1} 100") for n in range(9)]], ends_s)
-    probes = [(n, f"probe {n} {0.2 if 2 <= n < 2 + ends_s else 0.05}") for n in range(20)]
+    begins = 2 - omit_s  # what it omits is a load, too
+    probes = [(n, f"probe {n} {0.2 if begins <= n < 2 + ends_s else 0.05}") for n in range(20)]
     probing = Script([(0, "started 0.5"), *probes], 20.0)
     outcome = measure(
         {"server": SERVER, "client load": load, "client probe": probing},
-        flow("load", label="load", delay_s=2.0), flow("probe", label="probe"), deadline_s=60.0,
+        flow("load", label="load", delay_s=2.0, omit=f"{omit_s}s"), flow("probe", label="probe"),
+        deadline_s=60.0,
     )  # fmt: skip
     assert outcome.status == "ok"
     load, probe = (outcome.reader.figures(one.id) for one in outcome.flows)

@@ -220,6 +220,12 @@ def test_a_frame_that_was_overtaken_breaks_the_order():
     assert "keep the order, 1 frames were reordered" in problem(findings)
 
 
+def test_each_frame_that_a_later_one_overtook_counts():
+    seen = burst(CHANGED)
+    got = [seen.got[3], *seen.got[:3], *seen.got[4:]]
+    assert replace(seen, got=got).overtaken == 3
+
+
 @pytest.mark.parametrize(
     "really",
     [{"delay_s": 0.010}, {"rate_bps": 30e6}, {"rate_bps": 17e6}, {"rate_bps": 13e6}],
