@@ -11,7 +11,7 @@ from hosts.linked import has_ended
 from waiting import DEADLINE_S, until
 
 from benchctl.api import Channel
-from benchctl.hosts.local import guardian
+from benchctl.hosts.local import guardian, spawn
 from benchctl.hosts.local.spawn import LocalSpawner, run, stop
 from benchctl.run.planned import LOCAL, Host
 
@@ -133,7 +133,9 @@ def test_a_command_that_ignores_its_signal_is_killed():
 
 
 @linux_only
-def test_a_child_left_behind_does_not_hold_up_the_end():
+def test_a_child_left_behind_does_not_hold_up_the_end(monkeypatch):
+    monkeypatch.setattr(spawn, "DRAIN_S", 0.05)
+
     async def main(spawner):
         process, output = await start(spawner, "sh", "-c", "sleep 60 & echo $!")
         process.begin()

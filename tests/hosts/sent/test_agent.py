@@ -27,6 +27,18 @@ from benchctl.hosts.tasks import cancel
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="waits by pidfd")
 
 
+@pytest.fixture
+def hasty(monkeypatch):
+    """Let the agent cut off sooner what holds the output of a command that has ended."""
+
+    def text(settings):
+        whole = agent_text(settings)
+        assert whole.count(b"\nDRAIN_S = 1.0\n") == 1
+        return whole.replace(b"\nDRAIN_S = 1.0\n", b"\nDRAIN_S = 0.1\n")
+
+    monkeypatch.setattr(remote, "agent_text", text)
+
+
 @pytest.mark.parametrize("module", [*AGENT, counters, door, facts, ports], ids=lambda m: m.__name__)
 def test_what_runs_elsewhere_is_written_for_python_3_9(module):
     ast.parse(Path(module.__file__).read_text(), feature_version=(3, 9))
@@ -98,6 +110,7 @@ def test_a_gate_opens_at_a_time_of_our_clock_whatever_the_far_clock_shows():
 
 
 def test_a_clock_that_is_timed_anew_takes_no_answer_to_what_left_before(monkeypatch):
+    monkeypatch.setattr(remote, "PING_S", 0.05)
     left = []
 
     async def main(link):
@@ -116,7 +129,7 @@ def test_a_clock_that_is_timed_anew_takes_no_answer_to_what_left_before(monkeypa
     assert min(left) >= before
 
 
-def test_a_signal_reaches_all_that_a_command_has_started():
+def test_a_signal_reaches_all_that_a_command_has_started(hasty):
     async def main(link):
         ready, output = await started(link, "sh", "-c", "sleep 1000 & echo $!; wait")
         await until(lambda: output)
@@ -128,7 +141,7 @@ def test_a_signal_reaches_all_that_a_command_has_started():
     assert has_ended(child)
 
 
-def test_output_that_a_grandchild_holds_open_is_cut_off():
+def test_output_that_a_grandchild_holds_open_is_cut_off(hasty):
     async def main(link):
         process, output = await started(link, "sh", "-c", "sleep 1000 & echo $!")
         return await process.wait(), int(output[0][1])
@@ -151,7 +164,7 @@ def test_much_output_arrives_whole_and_in_order():
 
 
 @linux_only
-def test_what_a_command_has_printed_arrives_whole_however_late_it_is_read(tmp_path):
+def test_what_a_command_has_printed_arrives_whole_however_late_it_is_read(hasty, tmp_path):
     """More than the agent keeps for a slow connection waits in the command's own pipe.
 
     It must fit into that pipe and the agent's, of 64 KiB each, with the heads of its frames: the

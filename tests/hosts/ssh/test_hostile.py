@@ -132,7 +132,9 @@ def test_an_agent_that_crashes_is_lost_with_its_last_words():
     )
 
 
-def test_a_clock_that_jumps_is_timed_all_the_same():
+def test_a_clock_that_jumps_is_timed_all_the_same(monkeypatch):
+    monkeypatch.setattr(remote, "PING_S", 0.05)
+
     async def main(link):
         await link.timed()
         return link.clock.steps

@@ -65,6 +65,13 @@ def there(request, tmp_path, monkeypatch):
     return programs
 
 
+@pytest.fixture
+def hasty(monkeypatch):
+    """Let the shells end sooner what holds the output of a tool that has ended."""
+    assert "; sleep 1;" in scripts._END
+    monkeypatch.setattr(scripts, "_END", scripts._END.replace("; sleep 1;", "; sleep 0.1;"))
+
+
 def linked(main, **settings):
     """Run ``main(hosts, link)`` on an open connection; returns what it returns."""
 
@@ -124,7 +131,7 @@ def test_a_command_waits_at_its_gate_and_is_ready_there(there, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGKILL"])
-def test_a_signal_reaches_the_tool_and_what_it_started(there, name):
+def test_a_signal_reaches_the_tool_and_what_it_started(there, hasty, name):
     async def main(hosts, _):
         process, output = await started(hosts, "sh", "-c", "sleep 1000 & echo $!; wait")
         await until(lambda: output)
@@ -152,7 +159,7 @@ def test_a_tool_that_handles_a_signal_ends_as_it_likes(there):
     assert linked(main) == (3, b"here\nsummary\n")
 
 
-def test_what_holds_the_output_of_a_tool_that_has_ended_is_ended(there):
+def test_what_holds_the_output_of_a_tool_that_has_ended_is_ended(there, hasty):
     async def main(hosts, _):
         process, output = await started(hosts, "sh", "-c", "sleep 1000 & echo $!")
         return await process.wait(), int(output[0][1])

@@ -17,12 +17,12 @@ from benchctl.store.record import Recorder, create_run
 from benchctl.tui.draw.text.sorting import value_of
 
 RTT = "RTT of b ping (round-trip), ms"
-NUMBERED = [f"latency_{number}_s" for number in range(30)]
+NUMBERED = [f"latency_{number}_s" for number in range(20)]
 
 
 @pytest.fixture
 def many(store):
-    """Make a run of which 34 metrics were measured."""
+    """Make a run of which 24 metrics were measured."""
     metrics = tuple(Metric(name, "", Fold.DISTRIBUTION, wanted=True) for name in NUMBERED)
     made = MadeRun(store, repeats=1, metrics=metrics)
     made.begin()
@@ -120,7 +120,7 @@ def test_the_file_of_a_small_table_is_named_by_its_metric(three, tmp_path, monke
     drive(three, open_page(three, "summary", 1), script)
 
 
-@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 60)])
+@pytest.mark.parametrize("size", [(80, 24), (200, 60)])
 def test_the_key_reaches_every_metric_and_each_is_seen_as_a_whole(many, size):
     async def script(pilot):
         page = pilot.app.page

@@ -48,20 +48,17 @@ def pages(store):
 def test_every_figure_on_a_screen_of_any_size_is_one_of_the_widest_screen(store, name):
     whole_run(store)
     whole_run(store, name="20261121-012512-9bd2", seed=8, factor=1.12, begin=BEGIN + 3600)
-    known = set()
 
-    async def learn(pilot):
-        known.update(FIGURE.findall(shown(pilot)))
+    async def script(pilot):
+        known = set(FIGURE.findall(shown(pilot)))
+        for size in SIZES:
+            await pilot.resize_terminal(*size)
+            await settle(pilot)
+            for keys in ((), ("L",), ("L",), ("H", "H")):
+                seen = set(FIGURE.findall(await press(pilot, *keys)))
+                assert seen <= known, seen - known
 
-    async def check(pilot):
-        for keys in ((), ("L",), ("L",), ("H",)):
-            seen = set(FIGURE.findall(await press(pilot, *keys)))
-            assert seen <= known, seen - known
-
-    open_it = pages(store)[name]
-    drive(store, open_it(), learn, size=(300, 100), clock=Clock())
-    for size in SIZES:
-        drive(store, open_it(), check, size=size, clock=Clock())
+    drive(store, pages(store)[name](), script, size=(300, 100), clock=Clock())
 
 
 async def wheel(pilot, table, kind):
