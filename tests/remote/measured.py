@@ -8,7 +8,7 @@ from waiting import wait_until
 
 from benchctl.store.locks import Liveness
 
-MAIN = """
+_HOSTS = """
 [hosts.paris]
 ssh = "paris"
 
@@ -16,13 +16,20 @@ ssh = "paris"
 ssh = "tokyo"
 
 [flows.main]
-backend = "simpleperf"
 from = "paris"
 to = "tokyo"
-duration = "1s"
 interval = "100ms"
+"""
+MAIN = f"""{_HOSTS}
+backend = "simpleperf"
+duration = "1s"
 rate = "2Mbit"
 """
+PING = f"""{_HOSTS}
+backend = "ping"
+count = 3
+"""
+"""A run whose tool needs little, for what does not depend on the tool."""
 
 
 class Measured:

@@ -3,7 +3,7 @@
 import asyncio
 import json
 
-from remote.measured import MAIN
+from remote.measured import MAIN, PING
 from remote_lab import NEEDS, TWO, remote_lab
 from waiting import wait_until
 
@@ -99,7 +99,7 @@ def test_runs_wait_for_the_run_that_has_their_hosts_and_say_for_whom(lab, measur
     first = measure(ENDLESS)
     first.until("sample")
     there = measure(ON_PARIS.format("1s"), lab=lab.at("paris"))
-    waits_for(lab, first, {measure(MAIN): "host paris", there: "this machine"})
+    waits_for(lab, first, {measure(PING): "host paris", there: "this machine"})
 
 
 def test_a_run_that_may_not_wait_says_who_has_its_hosts_and_records_nothing(lab, tmp_path):
@@ -126,4 +126,4 @@ def test_a_run_waits_for_a_run_on_one_of_its_hosts_which_runs_there_share(lab, m
     beside = measure(ON_PARIS.format("1s"), lab=lab.at("paris"))
     assert beside.end() == 0, beside.told()
     assert not notes(beside)
-    waits_for(lab, first, {measure(MAIN): "host paris"})
+    waits_for(lab, first, {measure(PING): "host paris"})

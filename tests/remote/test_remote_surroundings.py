@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from remote.measured import MAIN
+from remote.measured import MAIN, PING
 from remote_lab import NEEDS, PORT
 from waiting import wait_until
 
@@ -37,13 +37,14 @@ LOGINS = {
 @pytest.mark.tool("csh", "fish")
 def test_a_host_measures_whatever_its_login_is_like(lab, measure):
     """Each login is a host of its own, which is paris."""
-    hosts = ""
+    hosts = ways = ""
     for port, (name, option) in enumerate(LOGINS.items(), PORT):
         lab.serve("paris", "-o", option, port=port)
-        lab.configure(f"Host {name}\nHostName paris\nPort {port}")
+        ways += f"Host {name}\nHostName paris\nPort {port}\n"
         hosts += f'[hosts.{name}]\nssh = "{name}"\naddress = "paris"\n'
+    lab.configure(ways)
     each = f"[axes]\nfrom = {[*LOGINS]}\n"
-    run = measure(MAIN.replace('from = "paris"\n', "").replace('"1s"', '"300ms"') + hosts + each)
+    run = measure(PING.replace('from = "paris"\n', "") + hosts + each)
     assert run.end() == 0, run.told()
     trials = {trial["point"]["from"]: trial["status"] for trial in run.of("trial_ended")}
     assert trials == dict.fromkeys(LOGINS, "ok")
@@ -61,7 +62,7 @@ def test_a_login_that_is_refused_because_others_log_in_is_tried_again(lab, measu
         [*lab.over, sys.executable, "-c", code], stdout=subprocess.PIPE, start_new_session=True
     ) as other:
         assert other.stdout.readline() == b"1\n"
-        run = measure(MAIN)
+        run = measure(PING)
         wait_until(lambda: "MaxStartups throttling" in lab.log("paris"), lambda: lab.log("paris"))
         os.killpg(other.pid, signal.SIGKILL)
     assert run.end() == 0, run.told()
@@ -126,4 +127,4 @@ FULL = (
 def test_a_jump_host_on_a_router_is_on_the_way(lab, measure):
     lab.serve("middle")
     lab.configure("Host paris\nProxyJump middle\nHost middle\nPort 2222")
-    measured(measure)
+    measured(measure, PING)
