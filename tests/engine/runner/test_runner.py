@@ -6,7 +6,6 @@ from contextlib import closing
 import pytest
 from engine.fakes import EPOCH
 from msgspec.structs import replace
-from store.store_support import add_flow
 from waiting import COMMAND_S
 
 from benchctl.backends import installed
@@ -16,7 +15,7 @@ from benchctl.run.planned import PlannedFlow, PlannedRun, PlannedTrial, Settings
 from benchctl.run.status import Status
 from benchctl.store.follow import Follower, RunEnded, TrialEnded
 from benchctl.store.read import Reader
-from benchctl.store.record import Recorder, create_run, reopen_run
+from benchctl.store.record import create_run, reopen_run
 
 FLOW = PlannedFlow(
     "main", "simpleperf", "local", "local", None, Direction.SEND, 0.0,
@@ -86,16 +85,3 @@ def test_a_run_that_is_stopped_and_resumed_goes_on_with_its_strategy(store):
     reopen_run(store, 1)
     assert measure(store, strategy=Doubling()) is Status.OK
     assert points(store) == [(n, 2**n, Status.OK) for n in range(3)]
-
-
-def test_the_attempts_of_a_resumed_trial_go_on_after_those_before(store):
-    with closing(Recorder(store, 1)) as recorder:
-        recorder.update_trial(1, status=Status.RUNNING)
-        add_flow(recorder, attempt=2)
-    reopen_run(store, 1)
-    assert measure(store) is Status.OK
-    with closing(Reader(store)) as reader:
-        flows = reader.flows(1, all_attempts=True)
-    assert [(flow.attempt, flow.status) for flow in flows] == [
-        (2, Status.INTERRUPTED), (3, Status.OK),
-    ]  # fmt: skip
