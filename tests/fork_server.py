@@ -116,21 +116,26 @@ def _rest_of(file):
         return file.read()
 
 
+# Whose modules are imported only when a command runs.
+PACKAGES = (
+    "cli", "engine", "imports", "lab", "report", "schedule", "store", "testing", "tui",
+)  # fmt: skip
+
+
 class ForkServer:
     """The program, seen from the tests; a context manager.
 
-    ``words`` come before it, such as those that enter a host of a lab.
+    ``words`` come before it, such as those that enter a host of a lab. ``packages`` are those of
+    which it imports all modules.
     """
 
-    def __init__(self, words=()):
-        self._words = words
+    def __init__(self, words=(), packages=PACKAGES):
+        self._argv = [*words, sys.executable, __file__, *packages]
 
     def __enter__(self):
         self._requests, theirs = _pair()
         with theirs:
-            self._process = subprocess.Popen(
-                [*self._words, sys.executable, __file__], stdin=theirs, start_new_session=True
-            )
+            self._process = subprocess.Popen(self._argv, stdin=theirs, start_new_session=True)
         self.pids = self._process.pid, _sender(self._requests)
         return self
 
@@ -304,14 +309,8 @@ def _fork(main, request, files):
     return None
 
 
-# Whose modules are imported only when a command runs.
-PACKAGES = (
-    "cli", "engine", "imports", "lab", "report", "schedule", "store", "testing", "tui",
-)  # fmt: skip
-
-
-def _import():
-    for name in PACKAGES:
+def _import(packages):
+    for name in packages:
         package = import_module(f"benchctl.{name}")
         for module in walk_packages(package.__path__, f"{package.__name__}."):
             import_module(module.name)
@@ -320,11 +319,11 @@ def _import():
             plugin.load()
 
 
-def _serve():
+def _serve(packages):
     requests = socket.socket(fileno=0)
     requests.send(b" ")
     os.environ["PYDANTIC_DISABLE_PLUGINS"] = "__all__"
-    _import()
+    _import(packages)
     from benchctl.__main__ import main
     from benchctl.report.figures.paper import library
 
@@ -361,4 +360,4 @@ def _tell_the_end(watched, pid, telling):
 
 
 if __name__ == "__main__":
-    _serve()
+    _serve(sys.argv[1:])

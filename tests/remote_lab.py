@@ -134,7 +134,8 @@ class RemoteLab:
 
     def _server(self):
         if self._here not in self._servers:
-            self._servers[self._here] = self._ended.enter_context(ForkServer(self.over))
+            server = ForkServer(self.over, ("cli", "engine"))  # what its commands need
+            self._servers[self._here] = self._ended.enter_context(server)
         return self._servers[self._here]
 
     def serve(self, node, *options, port=PORT, within=()):

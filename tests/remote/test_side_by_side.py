@@ -17,7 +17,7 @@ from benchctl.store.read import Reader
 
 pytestmark = NEEDS
 
-NAMES = tuple("abcdef")
+NAMES = tuple("abcdefgh")
 PAIRS = len(NAMES) * (len(NAMES) - 1)
 AT_ONCE = len(NAMES) // 2
 SEED = 2
@@ -182,15 +182,15 @@ def command(pid):
 
 
 def test_whatever_is_killed_every_trial_is_measured_once_or_has_its_reason(lab, tmp_path):
-    """Servers, agents, ssh and the runner, at moments by the seed, over 90 trials."""
-    draw, repeats = random.Random(SEED), 3
+    """Servers, agents, ssh and the runner, at moments by the seed, over more than 200 trials."""
+    draw, repeats = random.Random(SEED), 4
     run = measured(lab, tmp_path, f"repeats = {repeats}", "attempts = 5", count=2)
     resume = ("resume", "last", "--quiet", "-o", str(tmp_path / "out.json"))
     process, count = run.process, 0
     run.until("trial_started")
     runner_dies = draw.sample(range(1, 10), 2)
     for number in range(10):
-        count += draw.randint(4, 9)
+        count += draw.randint(10, 24)
         until_ended(run, process, count)
         if process.poll() is not None:
             break
