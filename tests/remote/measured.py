@@ -1,6 +1,8 @@
 """A run on hosts that SSH reaches, as its command reports it event by event."""
 
 import json
+import os
+import signal
 import threading
 from pathlib import Path
 
@@ -59,6 +61,10 @@ class Measured:
         pid = Liveness(Path(self.store)).runner_pid(1)
         assert pid
         return pid
+
+    def interrupt(self):
+        """Be the terminal of a Ctrl-C: all of the command's process group hear it."""
+        os.killpg(self.process.pid, signal.SIGINT)
 
     def told(self):
         return [event["event"] for event in self.events], self.errors

@@ -1,6 +1,5 @@
 """The packets of flows between hosts that SSH reaches, recorded there and sent when they ended."""
 
-import signal
 
 import pytest
 from remote.captured import CAPTURED, HOSTS, PATH_S, TOPOLOGY, as_tcpdump_records, ended
@@ -76,7 +75,7 @@ def test_a_recorder_that_is_killed_costs_its_file_and_nothing_else(lab, measure)
 
     kill(wait_until(recorders, lambda: lab.processes("paris")))
     run.until("sample", len(run.of("sample")) + 20)
-    run.process.send_signal(signal.SIGINT)
+    run.interrupt()
     flow, files, notes = ended(run, 130)
     assert flow.status == "interrupted"
     assert set(files) == {"tokyo"}

@@ -2,7 +2,6 @@
 
 import re
 import shutil
-import signal
 import time
 from pathlib import Path
 
@@ -101,7 +100,7 @@ def test_ctrl_c_ends_the_tools_in_order_and_keeps_what_they_measured(bare, lab, 
     run = measure(LONG)
     run.until("sample", 2)
     folder = folder_of(lab)
-    run.process.send_signal(signal.SIGINT)
+    run.interrupt()
     assert run.end() == 130, run.told()
     [flow] = run.of("flow_ended")
     assert flow["status"] == "interrupted"

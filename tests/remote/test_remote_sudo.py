@@ -137,7 +137,7 @@ def test_ctrl_c_leaves_no_process_anywhere_and_keeps_the_packets(whose, code, la
     run = measure(LONG)
     run.until("sample", 4)
     if whose == "command":
-        run.process.send_signal(signal.SIGINT)
+        run.interrupt()
     else:
         os.kill(run.runner, signal.SIGINT)
     flow, files, _ = ended(run, code)
@@ -173,7 +173,7 @@ def test_without_python_what_root_has_started_does_not_stay_either(how, labs, tm
         [ping] = those(lab, "paris", "ping -")
         assert user_of(ping) == 0
         if how == "Ctrl-C":
-            run.process.send_signal(signal.SIGINT)
+            run.interrupt()
             assert run.end() == 130, run.told()
             [flow] = run.of("flow_ended")
             assert flow["metrics"]["packets_received"] > 0, flow
