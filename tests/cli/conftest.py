@@ -1,6 +1,8 @@
 import os
+import pty
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -12,7 +14,7 @@ TOY = Path(__file__).with_name("toy.py")
 class Benchctl:
     """Runs the real command in an empty directory, with a store and the toy backend of its own.
 
-    What is only called and read is a fork of the ``server``, if there is one.
+    It is a fork of the ``server``, if there is one.
     """
 
     def __init__(self, directory, words=(sys.executable, "-m", "benchctl"), server=None):
@@ -31,7 +33,16 @@ class Benchctl:
         (self.directory / name).write_text(text)
         return name
 
-    def start(self, *args, **options):
+    def start(self, *args, **streams):
+        if self.server is None:
+            return self.start_anew(*args, **streams)
+        return self.server.start(self._argv(args), self.directory, self.environment, **streams)
+
+    def start_anew(self, *args, **options):
+        """Start it with an interpreter of its own, and its runner, too.
+
+        Only so are its streams and signals set up anew, and is the runner seen in /proc.
+        """
         return subprocess.Popen(
             [*self.words, *args],
             cwd=self.directory,
@@ -40,13 +51,37 @@ class Benchctl:
             **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options},
         )
 
+    def at_a_terminal(self, *args, typed="", **streams):
+        """Run it at a terminal, where ``typed`` waits; returns its exit code and what is there.
+
+        What is in ``streams`` does not go there.
+        """
+        ours, theirs = pty.openpty()
+        os.write(ours, typed.encode())
+        process = self.start(
+            *args, **{"stdin": theirs, "stdout": theirs, "stderr": theirs, **streams}
+        )
+        os.close(theirs)
+        said = b""
+        with suppress(OSError):  # the terminal's way to say that the other side is closed
+            while part := os.read(ours, 65536):
+                said += part
+        os.close(ours)
+        process.communicate(timeout=COMMAND_S)
+        return process.returncode, said.decode().replace("\r\n", "\n")
+
     def __call__(self, *args, stdin=""):
         if self.server is not None:
-            argv = ["benchctl", *map(str, args)]
-            return self.server.run(argv, self.directory, self.environment, stdin=stdin)
+            return self.server.run(
+                self._argv(args), self.directory, self.environment, stdin=stdin
+            )  # fmt: skip
         process = self.start(*args, stdin=subprocess.PIPE)
         stdout, stderr = process.communicate(stdin, timeout=COMMAND_S)
         return subprocess.CompletedProcess(args, process.returncode, stdout, stderr)
+
+    @staticmethod
+    def _argv(args):
+        return ["benchctl", *map(str, args)]
 
 
 @pytest.fixture

@@ -116,7 +116,7 @@ def test_no_wait_fails_where_another_run_is_measured_and_records_nothing(benchct
 
 
 def test_no_wait_fails_where_a_run_of_another_store_is_measured(benchctl):
-    process = benchctl.start("run", benchctl.profile(SLOW), "-q")
+    process = benchctl.start_anew("run", benchctl.profile(SLOW), "-q")
     wait_until(lambda: Liveness(benchctl.store).is_alive(1))
     other = benchctl("run", "p.toml", "--no-wait", "--store", "other.sqlite")
     assert other.returncode == 2

@@ -3,8 +3,6 @@
 import csv
 import io
 import json
-import os
-import pty
 import re
 import sqlite3
 import subprocess
@@ -178,22 +176,9 @@ def test_an_error_that_quotes_a_file_is_one_line(foreign):
 
 
 def test_a_terminal_gets_no_control_characters_but_those_of_the_progress(foreign):
-    ours, theirs = pty.openpty()
-    environment = {**foreign.environment, "TERM": "xterm"}
-    with subprocess.Popen(
-        [*foreign.words, "run", "foreign\x1b[2J.toml"], cwd=foreign.directory, env=environment,
-        stdout=subprocess.DEVNULL, stderr=theirs, stdin=subprocess.DEVNULL,
-    ) as process:  # fmt: skip
-        os.close(theirs)
-        said = b""
-        try:
-            while part := os.read(ours, 65536):
-                said += part
-        except OSError:  # the terminal's way to say that the other side is closed
-            pass
-        process.wait()
-    os.close(ours)
-    text = re.sub("\x1b\\[[0-9;]*m", "", said.decode())
+    foreign.environment["TERM"] = "xterm"
+    _, said = foreign.at_a_terminal("run", "foreign\x1b[2J.toml", stdout=subprocess.DEVNULL)
+    text = re.sub("\x1b\\[[0-9;]*m", "", said)
     assert r"\x1b]0;PWNED\x07" in text
     assert "[red]m[/red]" in text
     for obeyed in ("\x1b]0;", "\x07", "\x1b[2J", "\x9b", "\u202e"):

@@ -168,7 +168,7 @@ def test_an_interrupt_that_a_plugin_swallowed_can_be_repeated():
 
 def test_a_command_that_ignores_interrupts_goes_on_ignoring_them(benchctl):
     ignore = partial(signal.signal, signal.SIGINT, signal.SIG_IGN)
-    process = benchctl.start("schema", preexec_fn=ignore)
+    process = benchctl.start_anew("schema", preexec_fn=ignore)
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=COMMAND_S)
     assert process.returncode == 0

@@ -3,12 +3,8 @@
 import json
 import os
 import pwd
-import shlex
-import subprocess
-import sys
 
 import pytest
-from waiting import COMMAND_S
 
 SERVICE = """
 [hosts.h1]
@@ -20,6 +16,7 @@ between = ["h1", "h2"]
 PROFILE = """
 [lab]
 topology = "lab.toml"
+verify = false
 [flows.main]
 backend = "toy"
 from = "h1"
@@ -59,28 +56,19 @@ def test_services_of_a_file_of_ours_run_only_when_they_are_agreed_to(served, com
     assert ran(served)
 
 
-@pytest.mark.tool("script")
 def test_commands_are_asked_for_once_at_a_terminal(benchctl):
     benchctl.environment["XDG_STATE_HOME"] = str(benchctl.directory / "state")
     text = '[hosts.local]\nprepare = "echo ran >> log"\n[flows.main]\nbackend = "toy"\n'
     benchctl.profile(text)
     log = benchctl.directory / "log"
 
-    def at_a_terminal(answer):
-        words = shlex.join([sys.executable, "-m", "benchctl", "run", "p.toml", "-q"])
-        return subprocess.run(
-            ["script", "-qec", words, "/dev/null"], input=answer, cwd=benchctl.directory,
-            env={**os.environ, **benchctl.environment}, text=True, capture_output=True,
-            timeout=COMMAND_S,
-        )  # fmt: skip
-
-    refused = at_a_terminal("n\n")
-    assert refused.returncode == 2
-    assert "local prepare: echo ran >> log" in refused.stdout
+    code, said = benchctl.at_a_terminal("run", "p.toml", "-q", typed="n\n")
+    assert code == 2
+    assert "local prepare: echo ran >> log" in said
     assert not log.exists()
-    agreed = at_a_terminal("y\n")
-    assert agreed.returncode == 0, agreed.stdout
-    assert "Run them, now and from now on?" in agreed.stdout
+    code, said = benchctl.at_a_terminal("run", "p.toml", "-q", typed="y\n")
+    assert code == 0, said
+    assert "Run them, now and from now on?" in said
     # Jobs of the night have no terminal, and no question is left.
     assert benchctl("run", "p.toml", "-q").returncode == 0
     assert log.read_text() == "ran\n" * 2

@@ -209,6 +209,6 @@ def test_a_transcript_is_not_written_over(in_process):
 def test_a_part_of_a_transcript_is_not_left_on_a_full_disk(benchctl):
     script = "ulimit -f 0; exec python -m benchctl backends record newtool -- echo x 2>&1 | cat"
     benchctl.words = ("sh", "-c", script.replace("python", sys.executable))
-    stdout, _ = benchctl.start().communicate(timeout=COMMAND_S)
+    stdout, _ = benchctl.start_anew().communicate(timeout=COMMAND_S)
     assert "cannot write transcripts/run.client.json: File too large" in stdout
     assert not [*(benchctl.directory / "transcripts").iterdir()]

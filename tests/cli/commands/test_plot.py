@@ -124,7 +124,8 @@ def test_the_linux_console_gets_what_its_font_has(store, monkeypatch, capsys, ki
 @pytest.mark.parametrize("kind", ["bars", "box", "heat"])
 def test_what_ascii_lacks_is_replaced_by_what_looks_like_it(benchctl, store, kind):
     benchctl.environment["PYTHONIOENCODING"] = "ascii"
-    told, _ = benchctl.start("plot", "--store", store, "--terminal", "--kind", kind).communicate()
+    words = ("plot", "--store", store, "--terminal", "--kind", kind)
+    told, _ = benchctl.start_anew(*words).communicate()
     assert "throughput" in told
     assert told.isascii()
     assert "\\u" not in told

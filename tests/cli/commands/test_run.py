@@ -145,7 +145,7 @@ def test_what_helps_is_printed_once_by_run_and_show_and_for_each_attempt_by_show
 
 
 def test_a_flow_that_was_ended_at_its_deadline_counts_with_what_it_showed(benchctl):
-    text = OK.replace('"ok"', '"hang"').replace("repeats = 2", 'deadline = "2s"')
+    text = OK.replace('"ok"', '"hang"').replace("repeats = 2", 'deadline = "2s"\nattempts = 1')
     result = benchctl("run", benchctl.profile(text))
     assert result.returncode == 1
     assert result.stdout.startswith("n   throughput\n─  ───────────\n1  8.00 kbit/s\n")
@@ -181,7 +181,7 @@ def test_an_expectation_that_is_not_met_ends_with_code_1(benchctl):
     ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["ctrl-c", "sigterm"]
 )
 def test_a_stop_keeps_what_was_measured_and_resume_measures_the_rest(benchctl, number, code):
-    process = benchctl.start("run", benchctl.profile(HANG))
+    process = benchctl.start_anew("run", benchctl.profile(HANG))
     sample_of_the_hanging_tool(benchctl)
     process.send_signal(number)
     stdout, stderr = process.communicate(timeout=COMMAND_S)
@@ -211,7 +211,7 @@ def test_a_second_ctrl_c_ends_at_once(benchctl):
 
 @pytest.mark.parametrize("victim", ["command", "runner"])
 def test_a_kill_leaves_no_tool_behind_and_the_run_resumes(benchctl, victim):
-    process = benchctl.start("run", benchctl.profile(HANG), "-q")
+    process = benchctl.start_anew("run", benchctl.profile(HANG), "-q")
     sample_of_the_hanging_tool(benchctl)
     if victim == "command":
         process.kill()
@@ -266,7 +266,7 @@ def test_a_closed_stdout_gets_no_complaint(benchctl):
 
 def test_a_reader_that_has_seen_enough_gets_no_complaint(benchctl):
     benchctl("run", benchctl.profile(OK), "-q")
-    process = benchctl.start("export", "last", "--format", "json")
+    process = benchctl.start_anew("export", "last", "--format", "json")
     process.stdout.close()
     process.wait(COMMAND_S)
     assert process.stderr.read() == ""
@@ -291,7 +291,7 @@ def test_a_store_that_another_program_holds_ends_no_run(benchctl):
 
 def test_runs_in_two_stores_are_told_of_each_other_before_anything_is_measured(benchctl):
     profile = benchctl.profile(HANG)
-    process = benchctl.start("run", profile, "-q")
+    process = benchctl.start_anew("run", profile, "-q")
     sample_of_the_hanging_tool(benchctl)
     other = benchctl("run", profile, "--only", "plan=ok", "--store", "other.sqlite")
     told = [line for line in other.stderr.splitlines() if "being measured here" in line]

@@ -97,11 +97,9 @@ def test_a_form_whose_library_is_missing_is_refused_before_anything_is_measured(
 def test_a_picture_on_a_full_disk_says_where_the_measurements_are(benchctl, words):
     measured_run(benchctl.store, {1: (1e6, 2e6)})
     with Path("/dev/full").open("w") as full:
-        told = subprocess.run(
-            [*benchctl.words, *words.split()], env=benchctl.environment, stdout=full,
-            stderr=subprocess.PIPE, text=True, check=False,
-        )  # fmt: skip
-    error, hint = told.stderr.splitlines()
+        told = benchctl.start(*words.split(), stdout=full)
+    _, stderr = told.communicate(timeout=COMMAND_S)
+    error, hint = stderr.splitlines()
     assert told.returncode == 4
     assert "cannot write the result to stdout: No space left on device" in error
     assert "plot and report write results again" in hint

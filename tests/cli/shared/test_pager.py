@@ -1,7 +1,5 @@
 """A pager shows the output where one is asked for, and nowhere else."""
 
-import os
-import pty
 import subprocess
 
 import pytest
@@ -9,25 +7,8 @@ import pytest
 
 @pytest.fixture
 def on_terminal(benchctl):
-    """Run a command whose stdout is a terminal; returns what that shows."""
-
-    def run(*args):
-        ours, theirs = pty.openpty()
-        with os.fdopen(theirs, "wb") as terminal:
-            process = subprocess.Popen(
-                [*benchctl.words, *args], stdin=subprocess.DEVNULL, stdout=terminal,
-                stderr=terminal, cwd=benchctl.directory, env=benchctl.environment,
-            )  # fmt: skip
-        shown = b""
-        try:
-            while chunk := os.read(ours, 4096):
-                shown += chunk
-        except OSError:  # the other end is closed
-            pass
-        os.close(ours)
-        return process.wait(), shown.decode().replace("\r\n", "\n")
-
-    return run
+    """Run a command whose output is a terminal; returns its exit code and what that shows."""
+    return lambda *args: benchctl.at_a_terminal(*args, stdin=subprocess.DEVNULL)
 
 
 @pytest.fixture
