@@ -101,11 +101,11 @@ def test_what_it_says_works_on_the_other_host(benchctl, tmp_path):
             assert [words[1] for words in typed] == ["10.77.0.1", "2001:db8:77::1"]
             assert printed[-1].startswith("a firewall of this host must let TCP and UDP to port")
             short = ["--duration", "300ms", "--udp", "0", "--no-ping", "-q", "--format", "json"]
-            for words in typed:
-                done = client.run(*benchctl.words, *words, *short, env=benchctl.environment)
-                assert done.returncode == 0, done.stderr
-                trials = json.loads(done.stdout)["trials"]
-                assert [trial["status"] for trial in trials] == ["ok", "ok"]
+            # tests/test_first_minutes.py types the other one.
+            done = client.run(*benchctl.words, *typed[1], *short, env=benchctl.environment)
+            assert done.returncode == 0, done.stderr
+            trials = json.loads(done.stdout)["trials"]
+            assert [trial["status"] for trial in trials] == ["ok", "ok"]
         finally:
             serving.terminate()
             serving.communicate(timeout=COMMAND_S)
