@@ -9,8 +9,8 @@ import io
 import json
 import os
 import subprocess
-import sys
 import tempfile
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
@@ -29,23 +29,16 @@ MBIT = 1e6
 
 
 class Run:
-    """One run of a profile: its exit code, and its document or why there is none."""
+    """One run of a profile by a way to run commands: its document, or why there is none."""
 
-    def __init__(self, prefix, store, profile, *arguments):
-        self._prefix = [*prefix, "-m", "benchctl"]
-        self._environment = {**os.environ, "BENCHCTL_STORE": str(store), "COLUMNS": "200"}
-        done = self.command("run", profile, "--quiet", "--format", "json", *arguments)
+    def __init__(self, command, profile, *arguments):
+        self.command = command
+        done = command("run", profile, "--quiet", "--format", "json", *arguments)
         assert done.returncode == 0, done.stderr
         self.document = json.loads(done.stdout)
         self.trials = self.document["trials"]
         assert {trial["status"] for trial in self.trials} == {"ok"}
         assert self.document["run"]["trials"] == len(self.trials)
-
-    def command(self, *arguments):
-        return subprocess.run(
-            [*self._prefix, *arguments],
-            env=self._environment, capture_output=True, text=True, check=False, timeout=COMMAND_S,
-        )  # fmt: skip
 
     def flows(self, **point):
         """Return the entries of all flows at a point, by name."""
@@ -57,11 +50,17 @@ class Run:
         }
 
 
+def environment_with(store):
+    return {**os.environ, "BENCHCTL_STORE": str(store), "COLUMNS": "200"}
+
+
 @pytest.fixture
-def measure(tmp_path):
-    return lambda profile, *settings: Run(
-        [sys.executable], tmp_path / "runs.sqlite", profile, *settings
-    )
+def measure(tmp_path, fork_server):
+    def command(*words):
+        argv = ["benchctl", *map(str, words)]
+        return fork_server.run(argv, tmp_path, environment_with(tmp_path / "runs.sqlite"))
+
+    return partial(Run, command)
 
 
 def throughput(flow):
@@ -279,9 +278,16 @@ def test_an_ordinary_user_measures_in_a_lab():
     with tempfile.TemporaryDirectory() as directory:
         if os.geteuid() == 0:
             os.chown(directory, NOBODY, NOBODY)
-        store = Path(directory, "runs.sqlite")
+        environment = environment_with(Path(directory, "runs.sqlite"))
+
+        def command(*words):
+            return subprocess.run(
+                [*prefix, "-m", "benchctl", *words],
+                env=environment, capture_output=True, text=True, check=False, timeout=COMMAND_S,
+            )  # fmt: skip
+
         run = Run(
-            prefix, store, "portfolio/a1-udp", "--set", "duration=1s",
+            command, "portfolio/a1-udp", "--set", "duration=1s",
             "--set", "lab.verify=false", "--only", "path=h1-h4",
         )  # fmt: skip
     metrics = run.flows()["udp"]["metrics"]
