@@ -10,6 +10,7 @@ NOT_RUN = {
     "benchctl run public-servers": "minutes, on servers of others or in a lab",
     "benchctl run portfolio/": "minutes",
     "benchctl again": "as long as the run before; tests/cli/commands/test_again.py holds it",
+    "benchctl lab check portfolio": "docs/lab.md has one, with what it prints",
     "benchctl quick vm.example.org": "a host of others; docs/commands.md measures this one",
     "benchctl tui": "it needs a terminal",
     "make ": "they run these tests",
