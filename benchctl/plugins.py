@@ -16,11 +16,23 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import StrEnum
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
-from typing import Any, ClassVar, Generic, NamedTuple, TypeVar, get_origin, get_type_hints
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Generic,
+    NamedTuple,
+    TypeVar,
+    get_origin,
+    get_type_hints,
+)
 
 from benchctl.errors import IncompatibleError, MissingError, PluginError
+
+if TYPE_CHECKING:
+    from importlib.metadata import Distribution
 
 FILES_VARIABLE = "BENCHCTL_PLUGINS"
 
@@ -188,8 +200,15 @@ def _packages(kind: PluginKind) -> Iterator[Candidate]:
     from importlib.metadata import entry_points  # not needed for formats of our own
 
     for entry in entry_points(group=kind.group):
-        origin = f"{entry.dist.name} {entry.dist.version}" if entry.dist else entry.value
+        origin = _named(entry.dist) if entry.dist else entry.value
         yield Candidate(entry.name, origin, entry.load)
+
+
+@cache
+def _named(package: Distribution) -> str:
+    # Each look at the metadata reads all of it, with the package's readme.
+    about = package.metadata
+    return f"{about['Name']} {about['Version']}"
 
 
 def _files(kind: PluginKind) -> Iterator[Candidate]:

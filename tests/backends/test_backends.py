@@ -195,7 +195,7 @@ def test_of_two_packages_with_one_backend_none_is_taken_and_the_rest_work(monkey
     class Entry:
         def __init__(self, name, package):
             self.name, self.value = name, f"{package}:BACKEND"
-            self.dist = type("Dist", (), {"name": package, "version": "1.0"})
+            self.dist = type("Dist", (), {"metadata": {"Name": package, "Version": "1.0"}})
 
         def load(self):
             raise AssertionError("nobody can say which is meant")
