@@ -103,7 +103,7 @@ class Sound(Backend[SoundParameters]):
 
     def server(self, flow: Flow[SoundParameters]) -> Command:
         argv = ("/bin/sh", "-c", "echo listening; exec sleep 60")
-        return Command(argv, ServerParser(), stop_signal="SIGTERM")
+        return Command(argv, ServerParser(), stop_signal="SIGTERM", stays=True)
 
     def duration_s(self, params: SoundParameters) -> float:
         return params.duration
