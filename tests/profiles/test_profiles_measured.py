@@ -303,7 +303,7 @@ def test_an_ordinary_user_measures_in_a_lab():
 def test_the_search_finds_the_bottleneck_of_a_path_in_a_few_tries(measure):
     run = measure(
         "portfolio/a1-rate-search", "--only", "path=h1-h9",
-        "--set", "search.rate=10Mbit..40Mbit", "--set", "search.precision=10%",
+        "--set", "search.rate=10Mbit..40Mbit", "--set", "search.precision=20%",
         "--set", "duration=1s", "--set", "lab.verify=false", "--set", "search.most=40",
     )  # fmt: skip
     (found,) = run.document["searches"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -194,11 +194,12 @@ def likely(registry: Registry, ends: Iterable[tuple[str, Role]]) -> Tools:
 
 def look(registry: Registry, ends: Iterable[tuple[str, Role]]) -> Tools:
     """Look for the programs of backends."""
-    return run_to_end(_look(registry, sorted(ends)))
+    wanted = sorted(ends)
+    return run_to_end(_look(registry, wanted)) if wanted else {}
 
 
 async def _look(
-    registry: Registry, ends: Iterable[tuple[str, Role]]
+    registry: Registry, ends: Sequence[tuple[str, Role]]
 ) -> dict[tuple[str, Role], Tool | MissingError]:
     found: dict[tuple[str, Role], Tool | MissingError] = {}
     async with LocalSpawner() as spawner:
