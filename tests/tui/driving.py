@@ -152,6 +152,12 @@ def shown(pilot):
     return text_of(pilot.app)
 
 
+def styles_shown(pilot):
+    """Return every style that something is shown in."""
+    strips = pilot.app.screen._compositor.render_strips()
+    return {segment.style for strip in strips for segment in strip if segment.style is not None}
+
+
 def screen_shown(pilot):
     """Return the name of the screen, as the first line has it."""
     name = pilot.app.page.bar.screen_name

@@ -1,11 +1,19 @@
 """Every screen as a text, at three sizes, and the same without colours."""
 
 import time
-from itertools import product
 from pathlib import Path
 
 import pytest
-from tui.driving import Clock, drive, open_live, open_page, open_plan, open_replay, shown
+from tui.driving import (
+    Clock,
+    drive,
+    open_live,
+    open_page,
+    open_plan,
+    open_replay,
+    shown,
+    styles_shown,
+)
 from tui.made_runs import BEGIN, MadeRun, three_runs
 
 from benchctl.store.locks import Liveness
@@ -103,9 +111,7 @@ def test_without_colours_a_screen_says_the_same(page, golden, monkeypatch):
 
     async def script(pilot):
         golden(f"tui/golden/{page.__name__}-80x24.txt", shown(pilot))
-        screen = pilot.app.screen
-        for x, y in product(range(screen.size.width), range(screen.size.height)):
-            style = screen.get_style_at(x, y)
+        for style in styles_shown(pilot):
             colours.update({style.color, style.bgcolor})
 
     clock = Clock(NOW)

@@ -2,13 +2,12 @@
 
 import string
 from functools import partial
-from itertools import product
 
 import pytest
 from console_font import CP437
 from rich.cells import cell_len
 from rich.color import ColorType
-from tui.driving import Clock, drive, open_page, press, settle, shown
+from tui.driving import Clock, drive, open_page, press, settle, shown, styles_shown
 from tui.made_runs import whole_run
 from tui.test_goldens import (
     NOW,
@@ -132,9 +131,8 @@ def test_the_console_gets_its_own_16_colours(page, monkeypatch, drawn_with):
 
     async def script(pilot):
         assert pilot.app.theme == PLAIN
-        screen = pilot.app.screen
-        for x, y in product(range(screen.size.width), range(screen.size.height)):
-            style = screen.get_style_at(x, y)
+        assert styles_shown(pilot)
+        for style in styles_shown(pilot):
             used = [one for one in (style.color, style.bgcolor) if one is not None]
             assert all(one.type in (ColorType.DEFAULT, ColorType.STANDARD) for one in used)
             assert len(used) < 2 or used[0].is_default or used[0] != used[1]

@@ -176,7 +176,7 @@ def test_the_key_that_shows_all_keys_stays_on_a_narrow_screen_and_all_are_readab
     drive(three, open_page(three, name, *range(1, SCREENS[name].runs + 1)), script, size=(60, 20))
 
 
-@pytest.mark.parametrize("size", [(20, 5), (1, 1), (200, 60)])
+@pytest.mark.parametrize("size", [(20, 5), (1, 1)])
 def test_every_screen_survives_any_size(three, size):
     async def script(pilot):
         for key in "1345":

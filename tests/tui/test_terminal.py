@@ -17,7 +17,7 @@ verify = false
 cleanup = "until test -e {goes_on}; do sleep 0.1; done"
 [flows.main]
 backend = "ping"
-duration = "4s"
+duration = "2s"
 interval = "200ms"
 from = "a"
 to = "b"
@@ -69,7 +69,7 @@ def test_a_lab_run_is_watched_frozen_and_left_in_a_real_terminal(terminal, tmp_p
     assert run.returncode == 0
     assert events.count('"trial_ended"') == 2
 
-    terminal.run(*benchctl("tui", "--replay", "last", "--at", "2s"))
+    terminal.run(*benchctl("tui", "--replay", "last", "--at", "1s"))
     terminal.until(lambda text: "Replay" in text and "a main" in text)
     terminal.press(".", ".", ".", ".")
     terminal.until(lambda text: "■ end x16" in text and "✓ ok" in text.splitlines()[0])

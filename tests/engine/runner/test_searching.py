@@ -73,7 +73,7 @@ def test_a_range_that_passes_is_found_in_three_tries(store):
     assert trials == [("6.32kbit", Status.OK), ("20kbit", Status.OK), ("20kbit", Status.OK)]
 
 
-def test_a_search_that_is_stopped_and_resumed_finds_the_same(store):
+def test_a_search_that_is_stopped_and_resumed_finds_the_same_and_leaves_a_whole_store(store):
     with closing(Reader(store)) as reader:
         stopping = Stopping(reader.run(1).settings.search)
     assert measure(store, stopping) is Status.INTERRUPTED
@@ -83,8 +83,4 @@ def test_a_search_that_is_stopped_and_resumed_finds_the_same(store):
     assert measure(store) is Status.OK
     finding, trials = found(store)
     assert (finding.outcome, finding.confirmed, len(trials)) == ("at_least", True, 3)
-
-
-def test_a_store_with_added_tries_is_not_damaged(store):
-    measure(store)
     assert salvage.check(store).problems == []

@@ -3,6 +3,7 @@
 import json
 import math
 from contextlib import closing
+from functools import cache
 from unittest.mock import Mock
 from xml.etree import ElementTree
 
@@ -214,6 +215,12 @@ def test_thinned_figures_lose_no_retransmission_and_no_zero_window(tmp_path):
 PLACES = st.integers(24, 40_000)
 
 
+@cache
+def report_of(store):
+    with closing(Reader(store)) as reader:
+        return read_report(reader, reader.find("last"))
+
+
 @settings(max_examples=40)
 @given(
     st.lists(st.tuples(PLACES, st.binary(min_size=1, max_size=8)), min_size=1, max_size=40),
@@ -225,8 +232,7 @@ def test_a_damaged_trace_is_drawn_as_far_as_it_can_be_read(store, damage, size):
         changed[at : at + len(octets)] = octets
     path = store.parent / "damaged.pcap"
     path.write_bytes(changed[:size])
-    with closing(Reader(store)) as reader:
-        report = read_report(reader, reader.find("last"))
+    report = report_of(store)
     (flow, packets), *_ = traces_of(report.trials)
     metrics = [(name, "") for name in PANELS]
     request = PictureRequest(report, PictureKind.SEQUENCE, metrics, "", "", Part(), 50)

@@ -45,9 +45,10 @@ def test_every_kind_is_drawn_the_same_each_time(store, kind):
     (once,), (again,) = draw(store, KINDS[kind]), draw(store, KINDS[kind])
     assert once == again
     assert once.startswith(MAGIC["svg"])
+    assert b"Date" not in once
 
 
-@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("form", ["png", "pdf"])  # SVG is that of every kind
 def test_every_format_is_the_same_each_time_and_has_no_date(store, form):
     (once,), (again,) = draw(store, form=form), draw(store, form=form)
     assert once == again
@@ -73,8 +74,7 @@ def size_of(svg):
     return [float(text) for text in re.findall(rb'(?:width|height)="([\d.]+)pt"', svg)[:2]]
 
 
-@pytest.mark.parametrize(("count", "step"), [(60, 1), (250, 3)])
-@pytest.mark.parametrize("kind", ["bars", "heat"])
+@pytest.mark.parametrize(("kind", "count", "step"), [("bars", 60, 1), ("heat", 250, 3)])
 def test_a_figure_grows_for_its_names_and_says_of_very_many_which_are_written(
     tmp_path, kind, count, step
 ):

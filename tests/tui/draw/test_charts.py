@@ -207,13 +207,14 @@ def test_values_are_zoomed_and_panned_and_all_of_them_come_back():
 @pytest.mark.parametrize("log", [False, True])
 def test_every_zoom_and_pan_of_the_values_is_seen(height, log):
     traces = traces_of(FLOWS[::2])
-    choices = [Choice(log=log)]
+    now = Choice(log=log)
+    seen = compose(traces, now, VIEW, 110, height)
     for how, steps in [("zoom", 1)] * 4 + [("pan", 1), ("pan", -1)] * 2 + [("zoom", -1)] * 8:
-        before = choices[-1]
-        choices.append(rescaled(traces, before, VIEW, 110, height, {}, how, steps))
-        seen = [compose(traces, one, VIEW, 110, height) for one in choices[-2:]]
-        assert seen[0] != seen[1] or not (before.bounds or choices[-1].bounds), (how, steps)
-    assert not choices[-1].bounds
+        before, seen_before = now, seen
+        now = rescaled(traces, before, VIEW, 110, height, {}, how, steps)
+        seen = compose(traces, now, VIEW, 110, height)
+        assert seen_before != seen or not (before.bounds or now.bounds), (how, steps)
+    assert not now.bounds
 
 
 def test_more_than_four_flows_have_a_plot_each_with_one_scale():
