@@ -179,7 +179,7 @@ class SpoolState(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Heartbeat(FleetMessage, frozen=True, tag="heartbeat"):
-    """What is told of a host each second: as the answer to `Ping`, and unasked if none comes.
+    """What is told of a host: as the answer to `Ping`, and each second if none comes.
 
     ``nonce`` is made at the agent's start: messages to it must carry it. ``limits`` are the owner's
     in words, ``addresses`` those at which others reach it, ``clock`` what the kernel says of its

@@ -97,7 +97,7 @@ def test_a_killed_agent_fails_the_attempt_and_the_next_one_succeeds(tmp_path):
 
 
 def test_a_host_that_is_cut_off_brings_all_that_it_measured(tmp_path, monkeypatch):
-    monkeypatch.setattr(driven_host, "AWAY_S", 2.0)
+    monkeypatch.setattr(driven_host, "AWAY_S", 3.0)
 
     async def main():
         async with SmallFleet(tmp_path) as fleet:
