@@ -6,7 +6,7 @@ There is no field for a command, a module or code. Times are by the host's own c
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypedDict
 
 import msgspec
 from msgspec import Meta, Struct
@@ -131,6 +131,24 @@ ToHost = _OfEnds | Neighbours | Lock | Unlock | Ping | AskHost
 # --- answers of a host ------------------------------------------------------------------------
 
 
+_Count = Annotated[int, Meta(ge=0)]
+
+
+class ReadCounters(TypedDict):
+    """The counters of a host, as `benchctl.hosts.sent.counters.read` returns them."""
+
+    time_s: Annotated[float, Meta(ge=0, le=1e12)]
+    interfaces: Annotated[
+        dict[ShortText, Annotated[list[_Count], Meta(min_length=8, max_length=8)]],
+        Meta(max_length=8192),
+    ]
+    counts: Annotated[dict[ShortText, _Count], Meta(max_length=64)]
+    cores: Annotated[
+        dict[ShortText, Annotated[list[_Count], Meta(min_length=4, max_length=4)]],
+        Meta(max_length=4096),
+    ]
+
+
 class PreparedAt(Struct, frozen=True, forbid_unknown_fields=True):
     """An end that waits: its program, the tool's version, the words of its command.
 
@@ -147,7 +165,7 @@ class PreparedAt(Struct, frozen=True, forbid_unknown_fields=True):
     port: Annotated[int, Meta(ge=1, le=65535)] | None = None
     parameters: dict[str, Any] = {}
     """Those in effect, in SI units."""
-    counters: dict[str, Any] | None = None
+    counters: ReadCounters | None = None
     """Those of the host when it waits."""
 
 
@@ -179,7 +197,7 @@ class SpoolState(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Heartbeat(FleetMessage, frozen=True, tag="heartbeat"):
-    """What is told of a host each second: as the answer to `Ping`, and unasked if none comes.
+    """What is told of a host: as the answer to `Ping`, and each second if none comes.
 
     ``nonce`` is made at the agent's start: messages to it must carry it. ``limits`` are the owner's
     in words, ``addresses`` those at which others reach it, ``clock`` what the kernel says of its
@@ -281,7 +299,7 @@ class EndOver(FleetMessage, frozen=True, tag="over"):
     lost: ReasonText = ""
     dropped: Serial = 0
     events: _Events = ()
-    counters: dict[str, Any] | None = None
+    counters: ReadCounters | None = None
 
 
 OfEnd = Events | EndOver

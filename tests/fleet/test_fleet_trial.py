@@ -36,6 +36,11 @@ def test_two_hosts_of_a_fleet_measure_a_trial(tmp_path):
     assert 15e6 < figure.value < 25e6
     assert "simpleperf" in " ".join(found.last.client)
     assert found.last.effective
+    assert {name: one.unread for name, one in found.trial.counters.items()} == {
+        "paris": "",
+        "oslo": "",
+    }
+    assert all(one.lasted_s >= 1.0 for one in found.trial.counters.values())
 
 
 def test_flows_of_several_backends_and_directions_are_one_trial(tmp_path):
@@ -97,7 +102,7 @@ def test_a_killed_agent_fails_the_attempt_and_the_next_one_succeeds(tmp_path):
 
 
 def test_a_host_that_is_cut_off_brings_all_that_it_measured(tmp_path, monkeypatch):
-    monkeypatch.setattr(driven_host, "AWAY_S", 2.0)
+    monkeypatch.setattr(driven_host, "AWAY_S", 3.0)
 
     async def main():
         async with SmallFleet(tmp_path) as fleet:

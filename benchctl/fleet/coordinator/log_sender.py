@@ -14,8 +14,8 @@ from benchctl.fleet.carrier.carrier import Carrier, StreamFullError
 from benchctl.fleet.person_messages import RunWrites
 from benchctl.store.log.logged import forget_sent, unsent
 
-# Each is a transaction of its own.
-_FORGET_S = 1.0
+# Each is a transaction of its own, on a connection of its own.
+_FORGET_S = 5.0
 _AGAIN_S = 0.5
 # Of several messages, none waits for the acknowledgement of the one before.
 _AT_ONCE = 64

@@ -26,7 +26,6 @@ from benchctl.fleet.host_messages import (
 from benchctl.fleet.messages import EndRef
 from benchctl.hosts.clocks import HostClock
 from benchctl.hosts.local.spawn import STOP_GRACE_S
-from benchctl.hosts.sent.messages import check_answer
 from benchctl.hosts.tasks import cancel
 from benchctl.visible import visible
 
@@ -151,7 +150,7 @@ class FleetEnd:
             return
         self._at = at = found.get(self.ref, PreparedAt(self.ref, is_up=False))
         self._is_ready = at.is_ready
-        self._count(at.counters)
+        self._counters = at.counters
         if at.shown:
             self._listener.show(self._role, tuple(map(visible, at.shown)))
         if not at.is_up:
@@ -236,10 +235,6 @@ class FleetEnd:
         found, self._counters = self._counters, None
         return found
 
-    def _count(self, told: Mapping[str, Any] | None) -> None:
-        with suppress(ValueError):  # what is not allowed is asked for, and said then
-            self._counters = None if told is None else check_answer("counters.read", told)
-
     def lose(self, why: str) -> None:
         """Wait for it no longer."""
         if not self._over.is_set():
@@ -273,7 +268,7 @@ class FleetEnd:
             self._listener.take(self._role, event, heard.arrived_s + behind_s)
 
     def _hear_end(self, over: EndOver) -> None:
-        self._count(over.counters)
+        self._counters = over.counters
         self.stderr = over.stderr
         self._code = over.code
         if over.lost:

@@ -49,7 +49,8 @@ class HostHold:
         self._next = ""
         """The run that has asked for it meanwhile."""
         self._next_until = 0.0
-        self._leaving: asyncio.Task[None] | None = None
+        self._leaving: asyncio.TimerHandle | None = None
+        self._unlocking: asyncio.Task[None] | None = None
 
     async def take(self, run: str, who: str) -> str:
         """Take it for a run; returns who has it instead, empty if it is taken. Raises HostError."""
@@ -82,12 +83,13 @@ class HostHold:
             self._stay()
             self._next_until = self._now + TURN_S
             is_wanted = self._next or (self._host.last and self._host.last.is_wanted)
-            self._leaving = asyncio.ensure_future(self._leave(0.0 if is_wanted else KEPT_S))
+            loop = asyncio.get_running_loop()
+            self._leaving = loop.call_later(0.0 if is_wanted else KEPT_S, self._leave, run)
 
-    async def give_back(self, run: str) -> None:
-        """Leave it to other runs now."""
+    async def give_back(self, run: str, *, is_left: bool = False) -> None:
+        """Leave it to other runs now; with ``is_left`` not if the run has taken it again."""
         async with self._asking:
-            if run and run == self._run:
+            if run and run == self._run and (self._leaving is not None or not is_left):
                 self._stay()
                 await self._unlock()
 
@@ -95,10 +97,8 @@ class HostHold:
     def _now(self) -> float:
         return asyncio.get_running_loop().time()
 
-    async def _leave(self, after_s: float) -> None:
-        await asyncio.sleep(after_s)
-        async with self._asking:
-            await self._unlock()
+    def _leave(self, run: str) -> None:
+        self._unlocking = asyncio.ensure_future(self.give_back(run, is_left=True))
 
     def _stay(self) -> None:
         if self._leaving is not None:

@@ -43,8 +43,9 @@ from benchctl.visible import visible
 AWAY_S = 4.0
 """A host that was not heard of for so long is away."""
 PING_S = 1.0
-IDLE_PING_S = 5.0
-"""Of a host that no run uses."""
+"""How often it is looked whether a host is to be asked how it is."""
+USED_PING_S, IDLE_PING_S = 2.0, 5.0
+"""How often a host is asked that a run uses, and one that none does."""
 _LOOK_S = 0.2
 ANSWER_S = 10.0
 # A server that died is there again by then, and its clients, which try again at growing distances.
@@ -260,8 +261,9 @@ class DrivenHost:
 
     @property
     def _is_trip_due(self) -> bool:
-        is_old = time.monotonic() > self._tripped_s + IDLE_PING_S - PING_S / 2
-        return bool(self.links) or is_old or not self.is_timed.is_set()
+        every_s = USED_PING_S if self.links else IDLE_PING_S
+        is_old = time.monotonic() > self._tripped_s + every_s - PING_S / 2
+        return is_old or not self.is_timed.is_set()
 
     def _take_trip(self, left_s: float, theirs_s: float, back_s: float) -> None:
         """Take a round trip: when it left and was back by our clock, and what the host's showed."""
@@ -273,9 +275,9 @@ class DrivenHost:
             self.is_timed.set()
 
     async def watch(self, heard: Callable[[Heartbeat], None]) -> None:
-        """Ping it each second, and at first one ping after the other; ``heard`` takes the answers.
+        """Ping it now and then, and at first one ping after the other; ``heard`` gets the answers.
 
-        A host that no run uses is pinged less often.
+        In two seconds, its clock may go wrong by a millisecond.
         """
         while True:
             try:

@@ -74,7 +74,7 @@ from benchctl.run.planned import LOCAL
 
 HEARTBEAT_S = 1.0
 # Whoever was asked within this time how it is says it unasked only later.
-ASKED_S = 1.5
+ASKED_S = 2.5
 # What was sent and not committed is sent again: the broker's streams are not for ever.
 AGAIN_S = 60.0
 _RETRY_S = 1.0

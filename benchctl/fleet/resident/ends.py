@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable, Sequence
 from itertools import groupby
-from typing import Any
+from typing import cast
 
 import msgspec
 
@@ -15,7 +15,14 @@ from benchctl.backends import Registry
 from benchctl.engine.checks.tools import Toolbox
 from benchctl.engine.trial.ends import CommandEnd
 from benchctl.errors import MissingError
-from benchctl.fleet.host_messages import EndOver, Events, HeardEvent, PreparedAt, PreparedEnd
+from benchctl.fleet.host_messages import (
+    EndOver,
+    Events,
+    HeardEvent,
+    PreparedAt,
+    PreparedEnd,
+    ReadCounters,
+)
 from benchctl.fleet.messages import EndRef
 from benchctl.fleet.spool import Spool, Spooled, SpooledMessage
 from benchctl.hosts.clocks import OURS
@@ -70,7 +77,7 @@ class Outbox:
         return events
 
     def over(
-        self, code: int | None, stderr: str, lost: str = "", counters: dict[str, Any] | None = None
+        self, code: int | None, stderr: str, lost: str = "", counters: ReadCounters | None = None
     ) -> bool:
         """Write the last message; returns whether there was room for it."""
         if self._spool.why_full:  # what is left is for results
@@ -175,5 +182,6 @@ class HostEnd:
         self._stopping.set()
 
 
-async def _counters() -> dict[str, Any]:
-    return await asyncio.to_thread(counters.read)
+async def _counters() -> ReadCounters | None:
+    """Return the counters of this host; None if its system has none."""
+    return cast("ReadCounters | None", await asyncio.to_thread(counters.read) or None)

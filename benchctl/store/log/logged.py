@@ -216,21 +216,24 @@ class LoggedRecorder(Recorder):
         self._received[end] = number
 
     def update_run(self, **columns: Any) -> None:
-        sent = {name: value for name, value in columns.items() if name != "runner_pid"}
-        self._note_write(SetRun(_values(sent)))
-        super().update_run(**columns)
+        row = _values(columns)
+        sent = {name: value for name, value in row.items() if name != "runner_pid"}
+        self._note_write(SetRun(sent))
+        super().update_run(**row)
 
     def _set_host(self, name: str, facts: str) -> None:
         self._note_write(SetHost(name, facts))
         super()._set_host(name, facts)
 
     def update_trial(self, trial_id: int, **columns: Any) -> None:
-        self._note_write(SetTrial(self._position(trial_id), _values(columns)))
-        super().update_trial(trial_id, **columns)
+        row = _values(columns)  # so that it is encoded once
+        self._note_write(SetTrial(self._position(trial_id), row))
+        super().update_trial(trial_id, **row)
 
     def update_flow(self, flow_id: int, **columns: Any) -> None:
-        self._note_write(SetFlow(self._ref(flow_id), _values(columns)))
-        super().update_flow(flow_id, **columns)
+        row = _values(columns)
+        self._note_write(SetFlow(self._ref(flow_id), row))
+        super().update_flow(flow_id, **row)
 
     def add_trial(self, trial: PlannedTrial) -> None:
         self._note_write(AddTrial(_values(trial_columns(trial))))
@@ -238,9 +241,10 @@ class LoggedRecorder(Recorder):
 
     def add_flow(self, trial_id: int, **columns: Any) -> int:
         ref = FlowRef(self._position(trial_id), columns["attempt"], columns["name"])
-        rest = {name: one for name, one in columns.items() if name not in ("attempt", "name")}
-        self._note_write(AddFlow(ref, _values(rest)))
-        flow_id = super().add_flow(trial_id, **columns)
+        row = _values(columns)
+        rest = {name: one for name, one in row.items() if name not in ("attempt", "name")}
+        self._note_write(AddFlow(ref, rest))
+        flow_id = super().add_flow(trial_id, **row)
         self._refs[flow_id] = ref
         return flow_id
 
