@@ -106,8 +106,8 @@ class PeopleFleet:
         return Coordinator(self.broker.carrier(), members, self.store, **options)
 
     @asynccontextmanager
-    async def serving(self, *, kills=False, **options):
-        """Serve with a coordinator, until the block ends, which may be as if it were killed."""
+    async def serving(self, **options):
+        """Serve with a coordinator, until the block ends."""
         coordinator, ready = self.coordinator(**options), asyncio.Event()
         serving = asyncio.create_task(
             coordinator.serve(wait=True, say=lambda text: text == "ready" and ready.set())
@@ -120,9 +120,6 @@ class PeopleFleet:
             yield coordinator
         finally:
             serving.cancel()
-            while kills and not serving.done():
-                serving.cancel()
-                await asyncio.sleep(0.01)
             with suppress(asyncio.CancelledError):
                 await serving
 

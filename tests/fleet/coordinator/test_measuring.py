@@ -13,7 +13,7 @@ from fleet.small import some_ports
 from msgspec.structs import replace
 
 from benchctl.cli.shared.fleet_run import submission
-from benchctl.errors import UsageError
+from benchctl.errors import HostError, UsageError
 from benchctl.fleet.admin.members import Person
 from benchctl.fleet.copy import follow_run
 from benchctl.fleet.limits import Limits
@@ -214,7 +214,7 @@ def outcome(store, name):
 
 def test_a_killed_coordinator_costs_no_sample_and_no_trial_is_measured_again(fleet, tmp_path):
     async def main():
-        async with fleet.agents("paris", "oslo"), fleet.serving(kills=True) as first:
+        async with fleet.agents("paris", "oslo"), fleet.serving() as first:
             await hosts_are_there(fleet)
             submitted = await submit(fleet, LONGER)
             await until(lambda: len(samples_of(fleet.store, submitted.run)) > 10)
@@ -224,6 +224,8 @@ def test_a_killed_coordinator_costs_no_sample_and_no_trial_is_measured_again(fle
                 store.execute("VACUUM INTO ?", (str(killed),))
             before = samples_of(killed, submitted.run)
             await first._carrier.cut()
+            for host in first.hosts.hosts.values():
+                host.request = no_more
             fleet.store = killed
             async with fleet.serving():
                 status = await follow_run(
@@ -244,6 +246,10 @@ def test_a_killed_coordinator_costs_no_sample_and_no_trial_is_measured_again(fle
         first = next(reader.trials(reader.find(name).id))
         figure = reader.figures(reader.flows(first.id)[0].id)["send", "throughput_bps"]
         assert 15e6 < figure.value < 25e6
+
+
+async def no_more(*_):
+    raise HostError("it was killed")
 
 
 def test_what_is_delivered_twice_is_stored_once(fleet):
