@@ -2,6 +2,7 @@
 
 import asyncio
 import secrets
+import socket
 import time
 from contextlib import AsyncExitStack, closing, suppress
 from dataclasses import dataclass
@@ -37,8 +38,19 @@ from benchctl.store.record import Recorder, create_run
 
 FLEET = "lab"
 HERE = Limits(networks=("127.0.0.0/8",))
-PARIS = Host("paris", "127.0.0.1", reach=FleetTarget("paris"))
-OSLO = Host("oslo", "127.0.0.1", reach=FleetTarget("oslo"))
+
+
+def some_ports():
+    """Return the first and the last of a range that is likely free: tests run at the same time."""
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        first = min(found.getsockname()[1], 65_000)
+    return first, first + 20
+
+
+# Both are this machine, as are the hosts of other tests.
+PARIS = Host("paris", "127.0.0.1", reach=FleetTarget("paris"), ports=some_ports())
+OSLO = Host("oslo", "127.0.0.1", reach=FleetTarget("oslo"), ports=some_ports())
 NETWORK = Network({"paris": PARIS, "oslo": OSLO})
 
 

@@ -1,6 +1,7 @@
 """Agents as processes of their own, over a real server: killed, and started again."""
 
 import asyncio
+import os
 import signal
 import subprocess
 import sys
@@ -9,12 +10,13 @@ from contextlib import asynccontextmanager
 import pytest
 from fleet.fleet_support import Fleet, connected, need_server
 from fleet.small import Coordinator, flow, measure, until
+from waiting import COMMAND_S
 
 from benchctl.fleet.driven.hosts import FleetHosts
 from benchctl.fleet.host_messages import Ping
 from benchctl.fleet.messages import COORDINATOR
-from benchctl.fleet.resident.program import LIMITS_FILE
-from benchctl.fleet.spool import Spool
+from benchctl.fleet.resident.program import LIMITS_FILE, _alone
+from benchctl.fleet.spool import Spool, Spooled, records_in
 from benchctl.fleet.trust.membership import Membership, read_membership, write_membership
 from benchctl.fleet.trust.signing import Signer
 
@@ -63,7 +65,7 @@ class RealFleet:
                 [sys.executable, "-c", PROGRAM, str(folder), f"{folder.parent.name}-{name}"]
             )
         before = {name: self.nonce(name) for name in names}
-        await until(lambda: all(self.is_new(name, before[name]) for name in names), 30)
+        await until(lambda: all(self.is_new(name, before[name]) for name in names), COMMAND_S)
 
     def nonce(self, name):
         state = self.hosts.hosts.get(name)
@@ -114,7 +116,7 @@ def test_an_agent_that_was_killed_brings_what_its_spool_had(run, tmp_path):
 
         async def during(context):
             commit, fleet.hosts.committed = fleet.hosts.committed, lambda *_: None
-            await until(lambda: sum(p.stat().st_size for p in segments("paris")) > 2000, 30)
+            await until(lambda: Spooled.SAMPLES in kept("paris"), COMMAND_S)
             fleet.hosts.committed = commit
             fleet.kill("paris")
             left = Spool(tmp_path / "paris" / "spool")
@@ -122,14 +124,18 @@ def test_an_agent_that_was_killed_brings_what_its_spool_had(run, tmp_path):
             left.close()
             await fleet.start("paris")
 
-        def segments(name):
-            return (tmp_path / name / "spool").glob("*.segment")
+        def kept(name):
+            segments = (tmp_path / name / "spool").glob("*.segment")
+            return {
+                record.kind for path in segments for *_, record in records_in(path.read_bytes())
+            }
 
-        return await measure(fleet, flow(duration="8s"), attempts=3, during=during)
+        # Longer than a busy machine takes to notice.
+        return await measure(fleet, flow(duration="20s"), during=during, deadline_s=60)
 
     found = run(main)
-    assert (found.flows[0].status, found.status) == ("failed", "ok")
-    assert "the agent of paris was ended meanwhile" in found.flows[0].error
+    assert found.status == "failed"
+    assert "the agent of paris was ended meanwhile" in found.last.error
     assert [one for one in found.attempts[0] if one.role == "client"]
 
 
@@ -144,7 +150,7 @@ def test_hosts_take_the_new_key_of_a_coordinator(run, tmp_path):
         def taken():
             return read_membership(tmp_path / "paris" / "host.fleet").keys == directory.keys()
 
-        await until(taken, 20)
+        await until(taken, COMMAND_S)
         signer = Signer(directory.coordinator_key(), "lab", COORDINATOR)
         fleet.hosts._identity.signer, fleet.hosts._identity.epoch = signer, 2
         await fleet.hosts.hosts["paris"].request(Ping())
@@ -152,15 +158,9 @@ def test_hosts_take_the_new_key_of_a_coordinator(run, tmp_path):
     run(main)
 
 
-def test_one_agent_at_a_time_has_a_directory(run, tmp_path):
-    async def main(fleet):
-        await fleet.start("paris")
-        second = subprocess.run(
-            [sys.executable, "-m", "benchctl", "agent", "run", str(tmp_path / "paris")],
-            capture_output=True, text=True, check=False, timeout=60,
-        )  # fmt: skip
-        return second.returncode, second.stderr
-
-    code, stderr = run(main)
-    assert code
-    assert "another agent runs there" in stderr
+def test_one_agent_at_a_time_has_a_directory(tmp_path, fork_server):
+    with _alone(tmp_path):
+        words = ["benchctl", "agent", "run", str(tmp_path)]
+        second = fork_server.run(words, tmp_path, dict(os.environ))
+    assert second.returncode == 4
+    assert "another agent runs there" in second.stderr

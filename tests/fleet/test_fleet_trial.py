@@ -23,11 +23,14 @@ from benchctl.hosts.sent.hostlock import HostLock
 DEADLINE_S = 5.0
 
 
-def test_two_hosts_of_a_fleet_measure_a_trial(tmp_path):
+def test_two_hosts_of_a_fleet_measure_a_trial_and_keep_nothing_of_it(tmp_path):
     async def main():
         async with SmallFleet(tmp_path) as fleet:
             await fleet.start("paris", "oslo")
-            return await measure(fleet)
+            found = await measure(fleet)
+            spools = [agent._spool for agent in fleet.agents.values()]
+            await until(lambda: all(spool.state.used_bytes == 0 for spool in spools))
+            return found
 
     found = asyncio.run(main())
     assert (found.status, found.last.error) == ("ok", "")
@@ -48,7 +51,7 @@ def test_flows_of_several_backends_and_directions_are_one_trial(tmp_path):
         async with SmallFleet(tmp_path) as fleet:
             await fleet.start("paris", "oslo")
             probe = flow("probe", "owamp")
-            probe = replace(probe, parameters={"count": 50, "interval": "10ms"})
+            probe = replace(probe, parameters={"count": 20, "interval": "10ms"})
             flows = [flow("there"), flow("back", source="oslo", to="paris"), probe]
             return await measure(fleet, *flows)
 
@@ -71,17 +74,6 @@ def test_what_is_delivered_twice_is_stored_once(tmp_path):
     assert len(starts) == len(set(starts)) >= 8
 
 
-def test_the_spools_are_empty_when_all_is_committed(tmp_path):
-    async def main():
-        async with SmallFleet(tmp_path) as fleet:
-            await fleet.start("paris", "oslo")
-            await measure(fleet)
-            spools = [agent._spool for agent in fleet.agents.values()]
-            await until(lambda: all(spool.state.used_bytes == 0 for spool in spools))
-
-    asyncio.run(main())
-
-
 def test_a_killed_agent_fails_the_attempt_and_the_next_one_succeeds(tmp_path):
     async def main():
         async with SmallFleet(tmp_path) as fleet:
@@ -94,7 +86,7 @@ def test_a_killed_agent_fails_the_attempt_and_the_next_one_succeeds(tmp_path):
                 await fleet.kill("paris")
                 await fleet.start("paris")
 
-            return await measure(fleet, flow(duration="4s"), attempts=5, during=during)
+            return await measure(fleet, flow(duration="3s"), attempts=5, during=during)
 
     found = asyncio.run(main())
     assert (found.flows[0].status, found.status) == ("failed", "ok")
@@ -240,12 +232,10 @@ def test_a_plan_that_a_host_refuses_is_not_tried_again(tmp_path):
             return await measure(fleet, attempts=3)
 
     found = asyncio.run(main())
-    # Both are this machine, and may choose one port: then the flow moves on to its next one.
-    refused = [one for one in found.flows if "port" not in one.error]
-    assert [one.error for one in refused] == [
+    assert [one.error for one in found.flows] == [
         "host paris: its owner allows 1.00 Mbit/s; the flow takes up to 20.0 Mbit/s"
     ]
-    assert (found.status, found.last) == ("failed", refused[-1])
+    assert found.status == "failed"
 
 
 def test_a_host_with_another_version_refuses_with_both(tmp_path, monkeypatch):

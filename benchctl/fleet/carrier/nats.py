@@ -12,6 +12,7 @@ import asyncio
 import base64
 import json
 import logging
+import math
 import secrets
 import ssl
 from collections.abc import Callable
@@ -56,6 +57,9 @@ _LOG = logging.getLogger(__name__)
 
 NOT_LET_IN: Final = "the server does not know this key: it was withdrawn, or never joined"
 
+# The server may be reading of a new key right now.
+_ENOUGH_REFUSALS: Final = 3
+
 _MOST_PENDING: Final = 1 << 26
 _NO_SUCH_REVISION: Final = 10071, 10164
 _FULL: Final = 10023, 10047, 10077
@@ -84,6 +88,8 @@ class NatsCarrier:
         self._client: Client | None = None
         self.why = "nothing was heard of it yet"
         """Why nothing was carried the last time, in a few words."""
+        self._refusals = 0
+        """How often the server has refused its key since it was last connected."""
         self._changed = asyncio.Condition()
         self._subscriptions: list[_Subscription] = []
         self._attaching = asyncio.Lock()
@@ -123,10 +129,11 @@ class NatsCarrier:
         return self._certificate_ends_s
 
     async def wait_connected(self, timeout_s: float) -> None:
-        try:
-            await asyncio.wait_for(self._until_connected(), timeout_s)
-        except TimeoutError:
-            raise ConnectionError(f"{self._address}: {self.why}") from None
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._until_connected(_ENOUGH_REFUSALS), timeout_s)
+            if self.is_connected or not self._refusals:
+                return
+        raise ConnectionError(f"{self._address}: {self.why}")
 
     async def send(self, subject: str, data: bytes) -> None:
         try:
@@ -223,9 +230,10 @@ class NatsCarrier:
             raise ConnectionError(f"{self._address}: {self.why}")
         return client
 
-    async def _until_connected(self) -> None:
+    async def _until_connected(self, refusals: float = math.inf) -> None:
+        """Wait until it is connected, or the server has refused its key so often."""
         async with self._changed:
-            await self._changed.wait_for(lambda: self.is_connected)
+            await self._changed.wait_for(lambda: self.is_connected or self._refusals >= refusals)
 
     async def _connecting(self, url: str, hostname: str) -> None:
         while not self._is_closing:
@@ -237,7 +245,7 @@ class NatsCarrier:
                     for subscription in list(self._subscriptions):
                         await subscription.attach(client)
                     await _flush(client)
-                    self._client = client
+                    self._client, self._refusals = client, 0
                 async with self._changed:
                     self._changed.notify_all()
                 await asyncio.wait([reading])
@@ -255,6 +263,10 @@ class NatsCarrier:
                 self._client = None
                 _give_up(client)
                 await _close(client)
+            if self.why == NOT_LET_IN:
+                async with self._changed:
+                    self._refusals += 1
+                    self._changed.notify_all()
             await asyncio.sleep(uniform(0.3, 1.0))
 
     async def _connect(

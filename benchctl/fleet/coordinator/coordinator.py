@@ -15,6 +15,7 @@ from benchctl.fleet.coordinator.late import LateEvents
 from benchctl.fleet.coordinator.lease import CoordinatorLease, LostLeaseError
 from benchctl.fleet.coordinator.log_sender import LogSender
 from benchctl.fleet.coordinator.runs import FleetRuns, LimitsOf
+from benchctl.fleet.driven.arrivals import Arrivals
 from benchctl.fleet.driven.hosts import FleetHosts, RunWays
 from benchctl.fleet.host_messages import OfEnd
 from benchctl.fleet.messages import COORDINATOR, EndRef
@@ -97,6 +98,8 @@ class Coordinator:
         """Those that are heard again from their first message."""
         self._early: dict[tuple[str, EndRef], list[OfEnd]] = {}
         """What came of those before a run hears them."""
+        self._late_arrivals: dict[tuple[str, EndRef], Arrivals] = {}
+        """Of ends that no run hears any more."""
         self._late_events = LateEvents(
             store, self.runs.recorders.get, self.runs.open_recorder, wall
         )
@@ -165,8 +168,14 @@ class Coordinator:
         if self._is_to_adopt(ref):
             self._early.setdefault((host, ref), []).append(message)
             return
-        if not self._late_events.take(_key(host, message.ref), message):
-            self.hosts.committed(host, message)  # of a run that was deleted
+        stored = self._stored(host, ref)
+        arrivals = self._late_arrivals.setdefault((host, ref), Arrivals(stored))
+        arrivals.last = max(arrivals.last, stored)
+        for one in arrivals.take(message):
+            if not self._late_events.take(_key(host, ref), one):
+                self.hosts.committed(host, one)  # of a run that was deleted
+        if arrivals.is_over:
+            del self._late_arrivals[host, ref]
 
     def _run_ended(self, run: str) -> None:
         """Let what was never heard of a run's attempts be late."""

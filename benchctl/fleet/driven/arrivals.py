@@ -24,9 +24,9 @@ class Arrivals:
         """Take a message in any order; yields those whose turn it is."""
         if self.is_over:
             return
-        if isinstance(message, EndOver) and message.lost:
-            # An agent that was killed may not know its last number.
-            self.last, self.is_over = max(self.last, message.number), True
+        if isinstance(message, EndOver) and message.lost and message.number <= self.last:
+            # The agent was killed, and its spool had forgotten what it had said last.
+            self.is_over = True
             self._early.clear()
             yield message
             return

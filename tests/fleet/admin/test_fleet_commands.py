@@ -17,12 +17,14 @@ from benchctl.fleet.admin.directory import FleetDirectory
 BENCHCTL = [sys.executable, "-P", "-m", "benchctl"]
 
 
-def run(*words, cwd, stdin="", code=0):
-    done = subprocess.run(
-        [*BENCHCTL, *words], cwd=cwd, input=stdin, capture_output=True, text=True, timeout=120
-    )
-    assert done.returncode == code, done.stderr
-    return done
+@pytest.fixture
+def run(fork_server):
+    def run(*words, cwd, stdin="", code=0):
+        done = fork_server.run(["benchctl", *words], cwd, dict(os.environ), stdin=stdin)
+        assert done.returncode == code, done.stderr
+        return done
+
+    return run
 
 
 @contextmanager
@@ -43,7 +45,7 @@ def fleet_up(path):
 
 
 @pytest.fixture
-def made(tmp_path):
+def made(tmp_path, run):
     need_server()
     run("fleet", "init", "lab", cwd=tmp_path)
     return tmp_path
@@ -56,7 +58,7 @@ def children(process):
     return [line.split(None, 1) for line in found.stdout.splitlines()]
 
 
-def test_from_nothing_to_a_host_that_has_joined(made):
+def test_from_nothing_to_a_host_that_has_joined(made, run):
     with fleet_up(made) as up:
         added = run("fleet", "add", "paris", "--directory", "lab", cwd=made)
         assert "benchctl agent join" in added.stderr
@@ -109,7 +111,7 @@ def host_over_ssh(path):
     }  # fmt: skip
 
 
-def test_over_ssh_all_is_done_on_the_host(made, monkeypatch):
+def test_over_ssh_all_is_done_on_the_host(made, run, monkeypatch):
     with fleet_up(made):
         for name, value in host_over_ssh(made).items():
             monkeypatch.setenv(name, value)
@@ -132,7 +134,7 @@ def test_over_ssh_all_is_done_on_the_host(made, monkeypatch):
     assert (config / "systemd" / "user" / "benchctl-agent.service").exists()
 
 
-def test_a_host_that_ssh_does_not_reach_is_said(made, monkeypatch):
+def test_a_host_that_ssh_does_not_reach_is_said(made, run, monkeypatch):
     (made / "ssh").write_text("#!/bin/sh\nexit 255\n")
     (made / "ssh").chmod(0o755)
     monkeypatch.setenv("PATH", f"{made}:{os.environ['PATH']}")
@@ -140,7 +142,7 @@ def test_a_host_that_ssh_does_not_reach_is_said(made, monkeypatch):
     assert "b has not joined (exit code 255)" in done.stderr
 
 
-def test_the_first_commands_of_the_page_lead_to_a_host(tmp_path):
+def test_the_first_commands_of_the_page_lead_to_a_host(tmp_path, run):
     """All but those that install, log in elsewhere or need systemd, for which there is a trial."""
     need_server()
     block = (Path(__file__).parents[3] / "docs" / "fleet.md").read_text().split("```sh\n")[1]
@@ -160,14 +162,14 @@ def test_the_first_commands_of_the_page_lead_to_a_host(tmp_path):
     assert done.stdout.splitlines()[2].split()[:2] == ["oslo", "never"]
 
 
-def test_how_much_a_person_may_use_is_given_changed_and_shown(tmp_path, fork_server):
+def test_how_much_a_person_may_use_is_given_changed_and_shown(tmp_path, run, monkeypatch):
     FleetDirectory.make(tmp_path / "lab", "lab", "127.0.0.1:1", "127.0.0.1:1", time.time())
-    environment = {**os.environ, "BENCHCTL_FLEET_DIR": "lab"}
+    monkeypatch.setenv("BENCHCTL_FLEET_DIR", "lab")
 
-    def typed(*words):
-        return fork_server.run(["benchctl", "fleet", *words], tmp_path, environment)
+    def typed(*words, code=0):
+        return run("fleet", *words, cwd=tmp_path, code=code)
 
-    assert typed("invite", "alice", "--role", "run", "--hosts", "10").returncode == 0
+    typed("invite", "alice", "--role", "run", "--hosts", "10")
     member = (tmp_path / "alice.fleet").read_bytes()
     changed = typed("limit", "alice", "--trials", "5", "--day-bytes", "1GiB")
     assert changed.stdout == (
@@ -188,12 +190,10 @@ def test_how_much_a_person_may_use_is_given_changed_and_shown(tmp_path, fork_ser
         (["alice", "--day-bytes", "99999TB"], "99999TB is too large"),
         (["bob", "--hosts", "1"], "this fleet has no person bob"),
     ):
-        refused = typed("limit", *words)
-        assert refused.returncode == 2
-        assert why in refused.stderr
+        assert why in typed("limit", *words, code=2).stderr
 
 
-def test_what_dies_is_started_again(made):
+def test_what_dies_is_started_again(made, fork_server):
     with fleet_up(made) as up:
         (server,) = [int(pid) for pid, words in children(up) if "nats-server" in words]
         os.kill(server, signal.SIGKILL)
@@ -202,14 +202,12 @@ def test_what_dies_is_started_again(made):
         while other == server:
             (other,) = [int(p) for p, words in children(up) if "nats-server" in words] or [server]
         # The coordinator connects again by itself; until then nobody answers.
-        queue = [sys.executable, "-P", "-m", "benchctl", "fleet", "queue", "--directory", "lab"]
-        codes = [subprocess.run(queue, cwd=made, capture_output=True).returncode]
-        while codes[-1] and len(codes) < 5:
-            codes.append(subprocess.run(queue, cwd=made, capture_output=True).returncode)
-        assert codes[-1] == 0
+        queue = ["benchctl", "fleet", "queue", "--directory", "lab"]
+        asked = (fork_server.run(queue, made, dict(os.environ)) for _ in range(5))
+        assert any(done.returncode == 0 for done in asked)
 
 
-def test_a_port_that_is_taken_is_said(made):
+def test_a_port_that_is_taken_is_said(made, run):
     with fleet_up(made):
         other = run("fleet", "up", "lab", cwd=made, code=4)
     assert "nats-server has ended" in other.stderr

@@ -1,7 +1,6 @@
 """People, a coordinator and real agents over a carrier in memory: submissions become results."""
 
 import asyncio
-import socket
 import sqlite3
 import time
 from contextlib import closing
@@ -10,15 +9,17 @@ from types import SimpleNamespace
 
 import pytest
 from fleet.people_support import PeopleFleet, until
+from fleet.small import some_ports
 from msgspec.structs import replace
 
 from benchctl.cli.shared.fleet_run import submission
-from benchctl.errors import UsageError
+from benchctl.errors import HostError, UsageError
 from benchctl.fleet.admin.members import Person
 from benchctl.fleet.copy import follow_run
 from benchctl.fleet.limits import Limits
 from benchctl.fleet.person_messages import CheckPlan, HostList, ListHosts, PlanChecked, Submitted
 from benchctl.fleet.resident.agent import HostAgent
+from benchctl.fleet.resident.states import EndState
 from benchctl.run.status import Status
 from benchctl.store.read import Reader
 
@@ -36,8 +37,8 @@ ports = "28000-28020"
 backend = "simpleperf"
 from = "paris"
 to = "oslo"
-duration = "1s"
-interval = "100ms"
+duration = "500ms"
+interval = "50ms"
 rate = "20Mbit"
 """
 
@@ -50,14 +51,6 @@ def fleet(tmp_path):
     )  # fmt: skip
 
 
-def some_ports():
-    """Return a range of ports that is likely free: tests run at the same time."""
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        first = min(found.getsockname()[1], 65_000)
-    return f"{first}-{first + 20}"
-
-
 def written(folder, text, name="mesh.toml"):
     path = Path(folder) / name
     path.write_text(text)
@@ -65,7 +58,7 @@ def written(folder, text, name="mesh.toml"):
 
 
 async def submit(fleet, text=PROFILE, person="alice", sets=()):
-    text = text.replace("28000-28020", some_ports())
+    text = text.replace("28000-28020", "{}-{}".format(*some_ports()))
     message = submission(written(fleet.folder, text), sets, (), None, (), yes=False)
     return await fleet.link(person).ask(message, Submitted)
 
@@ -193,7 +186,7 @@ def test_a_trial_fails_when_its_host_was_away_for_too_long(fleet):
 
 # --- faults -------------------------------------------------------------------------------------
 
-LONGER = PROFILE.replace('duration = "1s"', 'duration = "3s"')
+LONGER = PROFILE.replace('duration = "500ms"', 'duration = "3s"')
 
 
 def samples_of(store, name):
@@ -231,6 +224,8 @@ def test_a_killed_coordinator_costs_no_sample_and_no_trial_is_measured_again(fle
                 store.execute("VACUUM INTO ?", (str(killed),))
             before = samples_of(killed, submitted.run)
             await first._carrier.cut()
+            for host in first.hosts.hosts.values():
+                host.request = no_more
             fleet.store = killed
             async with fleet.serving():
                 status = await follow_run(
@@ -246,11 +241,15 @@ def test_a_killed_coordinator_costs_no_sample_and_no_trial_is_measured_again(fle
         assert len(found) == len(set(found)), "none twice"
         assert set(before) <= set(found)
         of_first = [one for one in found if one[0] == 0 and one[3] == "client"]
-        assert len(of_first) >= 29
+        assert len(of_first) >= 58
     with closing(Reader(fleet.store)) as reader:
         first = next(reader.trials(reader.find(name).id))
         figure = reader.figures(reader.flows(first.id)[0].id)["send", "throughput_bps"]
         assert 15e6 < figure.value < 25e6
+
+
+async def no_more(*_):
+    raise HostError("it was killed")
 
 
 def test_what_is_delivered_twice_is_stored_once(fleet):
@@ -294,8 +293,9 @@ def test_a_host_that_was_cut_off_brings_what_it_measured(fleet, monkeypatch, cut
     async def main():
         async with fleet.serving(), fleet.agents("oslo"), fleet.agent("paris") as paris:
             await hosts_are_there(fleet)
-            submitted = await submit(fleet, LONGER)
-            await until(lambda: len(samples_of(fleet.store, submitted.run)) > 2)
+            submitted = await submit(fleet, sets=["main.duration=2s"])
+            states = paris._states
+            await until(lambda: EndState.RUNS in map(states.state, states.running))
             await fleet.carriers["paris"].cut()
             later.by_s = cut_s
             await until(lambda: not paris._ends)
@@ -312,7 +312,7 @@ def test_a_host_that_was_cut_off_brings_what_it_measured(fleet, monkeypatch, cut
         found = samples_of(store, name)
         assert len(found) == len(set(found))
         first = [one for one in found if one[:2] == (0, 1) and one[3] == "client"]
-        assert len(first) >= 29
+        assert len(first) >= 38
     with closing(Reader(fleet.copy)) as reader:
         notes = [note.text for note in reader.notes(reader.find(name).id)]
     assert [text for text in notes if "late" in text] == [late] * (attempts - 1)

@@ -12,12 +12,14 @@ from msgspec.structs import replace
 from benchctl.errors import FleetError, UsageError
 from benchctl.fleet.coordinator.lease import LostLeaseError
 from benchctl.fleet.copy import follow_run
+from benchctl.fleet.host_messages import EndOver, Events, HeardEvent
 from benchctl.fleet.messages import Done, EndRef
 from benchctl.fleet.person import PersonLink
 from benchctl.fleet.person_messages import ListQueue, ListRuns, Queue, RunList, StopRun
+from benchctl.metrics import Sample
 from benchctl.run.status import Status
 from benchctl.store.copies.parcel import Parcel
-from benchctl.store.log.logged import prepare_log, unsent
+from benchctl.store.log.logged import LoggedRecorder, last_received, prepare_log, unsent
 from benchctl.store.read import Reader
 
 LONG = replace(FLOW, parameters={"duration": "30s"})
@@ -237,6 +239,24 @@ def test_a_lost_lease_is_told_before_any_run_notices(small, monkeypatch):
 
     asyncio.run(main())
     assert states == ["running"]
+
+
+def test_samples_that_come_late_and_after_the_end_that_overtook_them_are_stored(small):
+    request = small.record(trials=1)
+    with closing(LoggedRecorder(small.store, request.run_id, on_logged=print)) as recorder:
+        recorder.add_flow(
+            1, attempt=1, name="main", backend="simpleperf", source="paris", target="oslo",
+            direction="send", status=Status.FAILED, client=(), server=(), requested={},
+        )  # fmt: skip
+    coordinator = small.coordinator()
+    coordinator._log.name(request.run_id, request.name)
+    ref = EndRef(request.name, 0, 1, "main", "client")
+    sample = Sample(0.0, 0.1, {"throughput_bps": 1e6})
+    coordinator._late("paris", EndOver(ref, 2, 2.0, 0))
+    coordinator._late("paris", Events(ref, 1, [HeardEvent.of(sample, 1.0)]))
+    with closing(Reader(small.store)) as reader:
+        assert len(list(reader.samples(1))) == 1
+    assert [*last_received(small.store, request.name).values()] == [2]
 
 
 def test_a_host_hears_what_is_in_the_store_once_the_disk_has_it(small, monkeypatch):

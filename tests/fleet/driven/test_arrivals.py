@@ -31,3 +31,10 @@ def test_the_end_of_a_killed_agent_is_believed_whatever_its_number():
     lost = EndOver(REF, 2, 0.0, None, lost="it was ended")
     assert [*arrivals.take(lost), *arrivals.take(lost)] == [lost]
     assert [*arrivals.take(Events(REF, 6, []))] == []
+
+
+def test_what_the_spool_of_a_killed_agent_had_is_taken_before_its_end():
+    arrivals = Arrivals(last=5)
+    lost = EndOver(REF, 8, 0.0, None, lost="it was ended")
+    left = [Events(REF, number, []) for number in (6, 7)]
+    assert [one for message in (lost, *left) for one in arrivals.take(message)] == [*left, lost]
