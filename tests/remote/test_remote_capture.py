@@ -1,6 +1,5 @@
 """The packets of flows between hosts that SSH reaches, recorded there and sent when they ended."""
 
-
 import pytest
 from remote.captured import CAPTURED, HOSTS, PATH_S, TOPOLOGY, as_tcpdump_records, ended
 from remote.measured import MAIN
