@@ -83,7 +83,6 @@ def _measure(folder: Path, lab: Lab, names: list[str]) -> None:
     what = f"mesh of {len(names)} hosts"
     pairs = pairs_of(names, MOST_OF_EACH)
     desk = lab.nodes[DESK].prefix
-    os.environ["XDG_DATA_HOME"] = str(folder)
     ways = {
         "ssh": {name: f'ssh = "{name}"' for name in names},
         "fleet": {name: f'fleet = true, address = "{lab.nodes[name].address}"' for name in names},
@@ -98,7 +97,8 @@ def _measure(folder: Path, lab: Lab, names: list[str]) -> None:
               "of a core")  # fmt: skip
     for way, tag in (("ssh", "a"), ("fleet", "b"), ("ssh", "c")):
         options = ["--fleet", str(folder / "ann.fleet")] if way == "fleet" else []
-        trials = trials_of(folder / f"{way}.toml", desk, pairs, "--tag", tag, *options)
+        options += ["--tag", tag]
+        trials = trials_of(folder / f"{way}.toml", desk, pairs, *options, XDG_DATA_HOME=str(folder))
         failed = [one for one in trials if one["status"] != "ok"]
         for one in failed:
             print(f"  {way}: {one['point']['pair']}: {one['error']}")
@@ -181,8 +181,8 @@ def _compare(folder: Path, what: str) -> None:
     said("import", "-q", str(copy), "--tag", "b")
     for first, second in (("a", "b"), ("a", "c"), ("c", "b")):
         rows = [json.loads(line) for line in said("compare", first, second, "--json").splitlines()]
-        # The hosts of a lab share one processor, so its load is that of all trials at that time.
-        rows = [one for one in rows if one["mean_a"] and not one["metric"].endswith("_host_ratio")]
+        # All share this machine, so what processors do is that of all trials at that time.
+        rows = [one for one in rows if one["mean_a"] and not one["metric"].startswith("cpu_")]
         certain = [one for one in rows if one["verdict"] in CERTAIN]
         for one in certain:
             print(f"  {_verdict(one)}")
@@ -191,6 +191,7 @@ def _compare(folder: Path, what: str) -> None:
         if (first, second) == ("a", "b"):
             of = f"{what}, fleet beside SSH: verdicts of {len(rows)} figures"
             table.row(of, len(certain), 0, "")
+            # What agents say shares the links: some kilobits a second.
             table.row(f"{what}, rates by the fleet over those by SSH", ratio, 0.99, "",
                       at_least=True)  # fmt: skip
             table.row("the same", ratio, 1.01, "")

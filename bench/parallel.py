@@ -255,12 +255,13 @@ def time_of(text: str) -> float:
 
 
 def trials_of(
-    profile: Path, over: tuple[str, ...], pairs: list[str], *options: str
+    profile: Path, over: tuple[str, ...], pairs: list[str], *options: str, **environment: str
 ) -> list[dict[str, Any]]:
     """Run some pairs of a profile on the desk of a lab; returns its trials."""
     argv = [*over, sys.executable, "-m", "benchctl", "run", str(profile), "-q", "--events",
             "--only", f"pair={','.join(pairs)}", *options]  # fmt: skip
-    env = {**os.environ, "BENCHCTL_STORE": str(profile.with_suffix(".sqlite"))}
+    store = str(profile.with_suffix(".sqlite"))
+    env = {**os.environ, "BENCHCTL_STORE": store, **environment}
     done = subprocess.run(
         argv, env=env, capture_output=True, text=True, check=False, start_new_session=True
     )
