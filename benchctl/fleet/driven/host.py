@@ -59,7 +59,8 @@ FIRST_TRIPS = 20
 LEAD_ROUND_TRIPS = 4
 LEAST_LEAD_S = 0.02
 """Of a go, before its start: the event loops of both ends are a little late, too."""
-_TRIPS_KEPT = 20
+# Of the last seconds: those of the first moment, when all hosts are timed, are soon forgotten.
+_TRIPS_KEPT = 10
 
 T = TypeVar("T")
 R = TypeVar("R")
