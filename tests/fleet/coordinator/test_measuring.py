@@ -1,6 +1,7 @@
 """People, a coordinator and real agents over a carrier in memory: submissions become results."""
 
 import asyncio
+import math
 import sqlite3
 import time
 from contextlib import closing
@@ -225,7 +226,7 @@ def test_a_killed_coordinator_costs_no_sample_and_no_trial_is_measured_again(fle
             before = samples_of(killed, submitted.run)
             await first._carrier.cut()
             for host in first.hosts.hosts.values():
-                host.request = no_more
+                host.request, host._presence.seen_s = no_more, -math.inf
             fleet.store = killed
             async with fleet.serving():
                 status = await follow_run(
