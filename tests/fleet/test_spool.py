@@ -181,18 +181,6 @@ def test_a_power_cut_costs_only_samples_since_the_last_sync(tmp_path, monkeypatc
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has /dev/full")
-def test_a_result_is_on_the_disk_before_anybody_is_told_of_it(tmp_path, monkeypatch):
-    synced, sync = [], os.fdatasync
-    monkeypatch.setattr(os, "fdatasync", lambda file: synced.append(os.fstat(file)) or sync(file))
-    spool = Spool(tmp_path / "spool")
-    spool.add(Spooled.SAMPLES, ENDS[0], 1, b"samples")
-    assert synced == []  # they are many
-    kept = spool.add(Spooled.RESULT, ENDS[0], 2, b"result")
-    (state,) = synced
-    assert state.st_size == kept.offset + kept.size
-    assert os.path.samestat(state, next((tmp_path / "spool").iterdir()).stat())
-
-
 def test_a_full_disk_drops_and_counts(tmp_path):
     spool = Spool(tmp_path)
     spool.add(Spooled.SAMPLES, ENDS[0], 1, b"x")

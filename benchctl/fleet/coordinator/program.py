@@ -77,7 +77,8 @@ async def _serve(directory: FleetDirectory, *, wait: bool) -> None:
 class _Members:
     """The keys of a directory's members, looked up anew now and then.
 
-    A thousand are asked for in a second, and a member that is withdrawn is to be out soon.
+    A thousand are asked for in a second. A member that is new is known at once, and one that is
+    withdrawn is to be out soon.
     """
 
     def __init__(self, directory: FleetDirectory) -> None:
@@ -87,7 +88,7 @@ class _Members:
 
     def find(self, key: str) -> KnownKey | None:
         """Return the key that an envelope names."""
-        if (now_s := time.monotonic()) > self._until_s:
+        if (now_s := time.monotonic()) > self._until_s or key not in self._keys:
             self._keys, self._until_s = self._directory.known_keys(), now_s + _LOOK_S
         return self._keys.get(key)
 

@@ -71,8 +71,8 @@ class FleetLink:
 
     async def _watch(self) -> None:
         # After a stop of this process, what was said meanwhile is read first: then nobody is away.
-        while (left_s := self._host_wait_s - self.state.silent_s) >= 0 or not self.away:
-            await asyncio.sleep(max(PING_S, left_s))
+        while self.state.silent_s <= self._host_wait_s or not self.away:
+            await asyncio.sleep(PING_S)
         self._break(f"{self.state.away}, so it is not waited for any longer")
 
     def _break(self, why: str) -> None:
