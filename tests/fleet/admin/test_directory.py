@@ -2,6 +2,7 @@
 
 import stat
 import time
+from types import SimpleNamespace
 
 import pytest
 from msgspec.structs import replace
@@ -19,7 +20,9 @@ NOW_S = time.time()
 
 
 @pytest.fixture
-def made(tmp_path):
+def made(tmp_path, monkeypatch):
+    clock = SimpleNamespace(time=lambda: NOW_S)
+    monkeypatch.setattr("benchctl.fleet.admin.directory.time", clock)
     path = tmp_path / "lab"
     return FleetDirectory.make(path, "lab", "fleet.example:443", "0.0.0.0:443", NOW_S)
 
