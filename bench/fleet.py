@@ -40,18 +40,25 @@ READY_S = 15.0
 
 
 def main(counts: tuple[int, ...] = HOSTS) -> None:
+    if why := why_no_server():
+        print(f"\nfleet: {why}")
+        return
+    table.head("a fleet of simulated hosts over NATS (their processes share this machine)")
+    for count in counts:
+        with tempfile.TemporaryDirectory() as folder:
+            asyncio.run(_measure(Path(folder), count))
+
+
+def why_no_server() -> str:
+    """Return why nats-server cannot be started here, empty if it can."""
     from benchctl.errors import MissingError
     from benchctl.fleet.admin.server import find_server
 
     try:
         find_server()
     except MissingError as error:
-        print(f"\nfleet: {error.message}")
-        return
-    table.head("a fleet of simulated hosts over NATS (their processes share this machine)")
-    for count in counts:
-        with tempfile.TemporaryDirectory() as folder:
-            asyncio.run(_measure(Path(folder), count))
+        return error.message
+    return ""
 
 
 async def _measure(folder: Path, count: int) -> None:

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import table
+from fleet import why_no_server
 from parallel import gap_s, pairs_of, time_of, trials_of
 
 from benchctl.lab.lab import Lab
@@ -38,16 +39,11 @@ CERTAIN = ("better", "worse", "different")
 
 
 def main(counts: tuple[int, ...] = HOSTS) -> None:
-    from benchctl.errors import MissingError
-    from benchctl.fleet.admin.server import find_server
-
     if shutil.which("ssh") is None or shutil.which("sshd", path="/usr/sbin:/sbin") is None:
         print("\nfleet_mesh: no ssh or sshd here")
         return
-    try:
-        find_server()
-    except MissingError as error:
-        print(f"\nfleet_mesh: {error.message}")
+    if why := why_no_server():
+        print(f"\nfleet_mesh: {why}")
         return
     table.head("a mesh by the agents of a fleet, and over SSH (all in one lab)")
     for count in counts:

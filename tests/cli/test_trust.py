@@ -36,12 +36,18 @@ def ran(benchctl):
     return (benchctl.directory / "ran").exists()
 
 
-COMMANDS = [("run", "-q", "p.toml"), ("lab", "exec", "lab.toml", "h1", "true"),
+# A lab does not wait for what its services do.
+WAITS = ("sh", "-c", "until [ -e ran ]; do sleep 0.01; done")
+COMMANDS = [("run", "-q", "p.toml"), ("lab", "exec", "lab.toml", "h1", *WAITS),
             ("lab", "check", "lab.toml"), ("lab", "shell", "lab.toml")]  # fmt: skip
 
 
+def kind_of(command):
+    return " ".join(command[:2])
+
+
 @pytest.mark.netns
-@pytest.mark.parametrize("command", COMMANDS[:2], ids=" ".join)
+@pytest.mark.parametrize("command", COMMANDS[:2], ids=kind_of)
 def test_services_of_a_file_of_ours_run_only_when_they_are_agreed_to(served, command):
     refused = served(*command)
     assert refused.returncode == 2
@@ -86,7 +92,7 @@ def test_a_command_on_another_machine_of_the_same_name_is_another_command(benchc
 
 
 @pytest.mark.netns
-@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+@pytest.mark.parametrize("command", COMMANDS, ids=kind_of)
 def test_services_that_others_may_have_written_need_a_word(served, command):
     (served.directory / "lab.toml").chmod(0o666)
     refused = served(*command)

@@ -15,7 +15,6 @@ from benchctl.fleet.coordinator.late import LateEvents
 from benchctl.fleet.coordinator.lease import CoordinatorLease, LostLeaseError
 from benchctl.fleet.coordinator.log_sender import LogSender
 from benchctl.fleet.coordinator.runs import FleetRuns, LimitsOf
-from benchctl.fleet.driven.arrivals import Arrivals
 from benchctl.fleet.driven.hosts import FleetHosts, RunWays
 from benchctl.fleet.host_messages import OfEnd
 from benchctl.fleet.messages import COORDINATOR, EndRef
@@ -98,8 +97,6 @@ class Coordinator:
         """Those that are heard again from their first message."""
         self._early: dict[tuple[str, EndRef], list[OfEnd]] = {}
         """What came of those before a run hears them."""
-        self._late_arrivals: dict[tuple[str, EndRef], Arrivals] = {}
-        """Of ends that no run hears any more."""
         self._late_events = LateEvents(
             store, self.runs.recorders.get, self.runs.open_recorder, wall
         )
@@ -168,17 +165,16 @@ class Coordinator:
         if self._is_to_adopt(ref):
             self._early.setdefault((host, ref), []).append(message)
             return
-        stored = self._stored(host, ref)
-        arrivals = self._late_arrivals.setdefault((host, ref), Arrivals(stored))
-        arrivals.last = max(arrivals.last, stored)
-        for one in arrivals.take(message):
-            if not self._late_events.take(_key(host, ref), one):
-                self.hosts.committed(host, one)  # of a run that was deleted
-        if arrivals.is_over:
-            del self._late_arrivals[host, ref]
+        end, stored = _key(host, ref), self._stored(host, ref)
+        if message.number <= stored:
+            self._unsynced.append((ref.run, end, message.number))
+        elif not self._late_events.take(end, message, stored):
+            self.hosts.committed(host, message)  # of a run that was deleted
 
     def _run_ended(self, run: str) -> None:
-        """Let what was never heard of a run's attempts be late."""
+        """Let what was never heard of a run's attempts, or not stored, be late."""
+        for state in self.hosts.hosts.values():
+            state.run_ended(run)
         self.runs.adopted = {one for one in self.runs.adopted if one[0] != run}
         for host, ref in [key for key in self._early if key[1].run == run]:
             for message in self._early.pop((host, ref)):

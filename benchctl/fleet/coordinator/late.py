@@ -5,11 +5,12 @@ Its samples stay with that attempt, which a note marks as late; the attempt's re
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
 
 from benchctl.errors import GoneError, StoreError
+from benchctl.fleet.driven.arrivals import Arrivals
 from benchctl.fleet.host_messages import OfEnd
 from benchctl.metrics import Sample
 from benchctl.run.record import RecordedFlow
@@ -33,9 +34,14 @@ class LateEvents:
         self._store, self._wall = store, wall
         self._recorder, self._open_recorder = recorder, open_recorder
         self._told: set[int] = set()
+        self._arrivals: dict[tuple[str, EndKey], Arrivals] = {}
+        """Of the ends, by run, of which messages wait for one before them."""
 
-    def take(self, end: EndKey, message: OfEnd) -> bool:
-        """Store the samples of a message; False if the store has no such attempt."""
+    def take(self, end: EndKey, message: OfEnd, stored: int) -> bool:
+        """Store the samples of a message when its turn comes; False if there is no such attempt.
+
+        ``stored`` is the number of the last message of the end that is in the store.
+        """
         ref = message.ref
         try:
             with closing(Reader(self._store)) as reader:
@@ -44,19 +50,25 @@ class LateEvents:
                     return False
         except GoneError:
             return False
-        if (recorder := self._recorder(ref.run)) is not None:
-            self._write(recorder, flow, end, message)
-            return True
-        with closing(self._open_recorder(ref.run, run_id)) as recorder:
-            self._write(recorder, flow, end, message)
+        key = ref.run, end
+        arrivals = self._arrivals.setdefault(key, Arrivals(stored))
+        arrivals.last = max(arrivals.last, stored)
+        if due := list(arrivals.take(message)):
+            if (recorder := self._recorder(ref.run)) is not None:
+                self._write(recorder, flow, end, due)
+            else:
+                with closing(self._open_recorder(ref.run, run_id)) as recorder:
+                    self._write(recorder, flow, end, due)
+        if not arrivals.wait:
+            del self._arrivals[key]
         return True
 
     def _write(
-        self, recorder: LoggedRecorder, flow: RecordedFlow, end: EndKey, message: OfEnd
+        self, recorder: LoggedRecorder, flow: RecordedFlow, end: EndKey, due: Sequence[OfEnd]
     ) -> None:
-        ref = message.ref
+        ref = due[-1].ref
         samples = 0
-        for heard in message.events:
+        for heard in (heard for message in due for heard in message.events):
             try:
                 event = heard.event
             except (TypeError, ValueError):
@@ -74,7 +86,7 @@ class LateEvents:
             recorder.add_note(
                 f"{text}, and are not in its figures", "info", self._wall(), None, flow.id
             )
-        recorder.received(end, message.number)
+        recorder.received(end, due[-1].number)
         recorder.flush()
 
 

@@ -10,6 +10,9 @@ from collections.abc import Iterator
 
 from benchctl.fleet.host_messages import EndOver, OfEnd
 
+_MOST_EARLY = 1000
+"""So many wait for one before them; what is dropped beyond is not committed, so it comes again."""
+
 
 class Arrivals:
     """The messages of one end."""
@@ -19,6 +22,11 @@ class Arrivals:
         self.last = last
         self.is_over = False
         self._early: dict[int, OfEnd] = {}
+
+    @property
+    def wait(self) -> bool:
+        """Whether messages wait for one before them."""
+        return bool(self._early)
 
     def take(self, message: OfEnd) -> Iterator[OfEnd]:
         """Take a message in any order; yields those whose turn it is."""
@@ -31,6 +39,8 @@ class Arrivals:
             yield message
             return
         if message.number <= self.last:
+            return
+        if message.number > self.last + 1 and len(self._early) >= _MOST_EARLY:
             return
         self._early[message.number] = message
         while (following := self._early.pop(self.last + 1, None)) is not None:

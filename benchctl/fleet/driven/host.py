@@ -327,6 +327,10 @@ class DrivenHost:
                 self.ends.pop(ref, None)
         return True
 
+    def run_ended(self, run: str) -> None:
+        """Let what comes again of a run be stored, if its store did not take it."""
+        self._heard = {ref: number for ref, number in self._heard.items() if ref.run != run}
+
     def commit(self, ref: EndRef, number: int) -> None:
         """Tell it soon that all messages of an end up to a number are in the store."""
         if number >= self._heard.get(ref, 0):

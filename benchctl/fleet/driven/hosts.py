@@ -153,9 +153,7 @@ class FleetHosts:
         state = self.hosts.get(name)
         if state is not None and state.take(message):
             return
-        if message.number <= self.known(name, message.ref):
-            self.committed(name, message)
-        elif self._late is not None:
+        if self._late is not None:
             self._late(name, message)
         else:
             self.committed(name, message)

@@ -235,7 +235,7 @@ def test_a_lost_lease_is_told_before_any_run_notices(small, monkeypatch):
         serving = asyncio.create_task(coordinator.serve())
         await until(lambda: trial_is(request.name) == "running")
         lost.set()
-        await asyncio.wait([serving])
+        await asyncio.gather(serving, return_exceptions=True)
 
     asyncio.run(main())
     assert states == ["running"]
@@ -257,6 +257,29 @@ def test_samples_that_come_late_and_after_the_end_that_overtook_them_are_stored(
     with closing(Reader(small.store)) as reader:
         assert len(list(reader.samples(1))) == 1
     assert [*last_received(small.store, request.name).values()] == [2]
+
+
+def test_whatever_comes_of_a_run_that_was_deleted_is_done_with(small):
+    coordinator, told = small.coordinator(), []
+    coordinator.hosts.hosts["paris"] = SimpleNamespace(commit=lambda *end: told.append(end))
+    ref = EndRef("gone", 0, 1, "main", "client")
+    coordinator._late("paris", Events(ref, 7, ()))  # the ones before it were stored and deleted
+    assert told == [(ref, 7)]
+
+
+def test_what_comes_again_is_said_to_be_stored_once_the_disk_has_it(small, monkeypatch):
+    done = []
+    monkeypatch.setattr("benchctl.fleet.coordinator.coordinator.sync", done.append)
+    coordinator = small.coordinator()
+    coordinator.hosts.hosts["paris"] = SimpleNamespace(
+        commit=lambda *told: done.append(told), take=lambda message: False
+    )
+    coordinator._written("r", {("paris", 0, 1, "main", "client"): 2})
+    ref = EndRef("r", 0, 1, "main", "client")
+    coordinator.hosts._take("paris", Events(ref, 1, ()))
+    assert done == []
+    asyncio.run(coordinator._tell_synced())
+    assert done == [small.store, (ref, 2), (ref, 1)]
 
 
 def test_a_host_hears_what_is_in_the_store_once_the_disk_has_it(small, monkeypatch):

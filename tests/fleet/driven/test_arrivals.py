@@ -26,6 +26,16 @@ def test_any_order_with_any_repeats_gives_each_once(count, last, random):
     assert arrivals.is_over == (count > last)
 
 
+def test_what_waits_for_a_message_that_never_comes_has_a_bound(monkeypatch):
+    monkeypatch.setattr("benchctl.fleet.driven.arrivals._MOST_EARLY", 3)
+    arrivals = Arrivals()
+    sent = messages(8)
+    assert [one for message in sent[1:] for one in arrivals.take(message)] == []
+    # The others come again: they are not committed.
+    taken = [one.number for message in (*sent, *sent) for one in arrivals.take(message)]
+    assert taken == [*range(1, 9)]
+
+
 def test_the_end_of_a_killed_agent_is_believed_whatever_its_number():
     arrivals = Arrivals(last=5)
     lost = EndOver(REF, 2, 0.0, None, lost="it was ended")
