@@ -40,10 +40,10 @@ SUMS = {
 }
 """Our counts, and those of the kernel that each is the sum of (net/ipv4/proc.c, net/ipv6/proc.c).
 
-A recovery is entered once for all that is lost of one flight; what a tail loss probe repairs enters
-none, and counts by itself (net/ipv4/tcp_input.c, tcp_enter_recovery, tcp_process_tlp_ack).
-A segment that TCP drops at its receiver is in one of the three, by where it was dropped: in order,
-out of order, or while the program held the socket (net/ipv4/tcp_input.c, tcp_ipv4.c).
+A recovery is entered once for all that is lost of one flight (net/ipv4/tcp_input.c,
+tcp_enter_recovery). What a tail loss probe repairs enters none, and counts by itself
+(tcp_process_tlp_ack). A segment that TCP drops at its receiver is in one of three counts: dropped
+in order, out of order, or while the program held the socket (net/ipv4/tcp_input.c, tcp_ipv4.c).
 """
 # Columns of net-procfs.c: 8 of what was received (bytes, packets, errs, drop, ...), then 8 sent.
 _TOLD = (0, 1, 2, 3, 8, 9, 10, 11)

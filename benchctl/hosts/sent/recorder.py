@@ -1,8 +1,8 @@
 """The process that records the packets of a host, and counts those that it could not keep.
 
-The kernel fills blocks of a ring with the heads of packets (TPACKET_V3 of packet(7)), and each is
-copied to the disk as it is, so that a packet costs this process nothing while it is measured. When
-the recording ends, these blocks become pcapng in the same file, which needs no more of the disk.
+The kernel fills blocks of a ring with the heads of packets (TPACKET_V3 of packet(7)). Each block is
+copied to the disk as it is: a packet costs this process nothing while it is measured. When the
+recording ends, these blocks become pcapng in the same file, which needs no more of the disk.
 Packets begin at their IP head, whatever the device. What a host sends to itself passes twice, and
 is kept when it arrives.
 
