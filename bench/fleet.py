@@ -30,8 +30,8 @@ HOSTS = (60, 200)
 SHARES = {60: 0.92, 200: 0.80}
 LASTS_S = 2.0
 EVERY_S = 0.1
-# So many trials of each host: its part of a minute or less.
-ROUNDS = 5
+# So many trials of each host: a run of half a minute, in which its begin counts little.
+ROUNDS = 15
 DISPATCH_S, RESULT_S = 0.010, 0.025
 CPU_TRIAL_S, CPU_SAMPLE_S = 0.003, 0.00003
 SERVER_BYTES = 100e6

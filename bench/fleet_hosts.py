@@ -85,6 +85,10 @@ class SimulatedHost:
                     await self.carrier.send(f"bench.hb.{self.name}", self._sealed(self._beat()))
                 await asyncio.sleep(1)
 
+    def _told(self) -> Heartbeat:
+        self._told_s = time.monotonic()
+        return self._beat()
+
     def _beat(self) -> Heartbeat:
         spool = SpoolState(0, 1 << 28, 0, 0, 1 << 30)
         return Heartbeat(self._nonce, time.time(), "0", self._plugins, [], spool, {}, False)
@@ -111,7 +115,7 @@ class SimulatedHost:
             case Go():
                 for end in message.ends:
                     self._begin(end.ref, end.at_s)
-                return Done()
+                return self._told()
             case StopEnds() | AbortEnds():
                 for ref in message.ends:
                     self._do(self._end(ref))
@@ -119,8 +123,7 @@ class SimulatedHost:
             case Lock():
                 return Done("")
             case Ping():
-                self._told_s = time.monotonic()
-                return self._beat()
+                return self._told()
             case JudgeEnds():
                 return Done([""] * len(message.ends))
             case AskHost("tools.tool"):

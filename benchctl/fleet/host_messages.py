@@ -77,12 +77,6 @@ class GoingEnd(Struct, frozen=True, forbid_unknown_fields=True):
     latest_s: UnixTime
 
 
-class Go(FleetMessage, frozen=True, tag="go"):
-    """Let clients begin; refused whole if one of them is late."""
-
-    ends: Annotated[list[GoingEnd], Meta(min_length=1, max_length=MOST_ENDS)]
-
-
 class StopEnds(FleetMessage, frozen=True, tag="stop"):
     """Let ends end in order and report; their `EndOver` follows in the stream."""
 
@@ -121,6 +115,16 @@ class Ping(FleetMessage, frozen=True, tag="ping"):
     The spool need not keep what is committed any longer.
     """
 
+    committed: Annotated[tuple[CommittedEnd, ...], Meta(max_length=MOST_ENDS)] = ()
+
+
+class Go(FleetMessage, frozen=True, tag="go"):
+    """Let clients begin; refused whole if one of them is late, else answered as a `Ping`.
+
+    So a host that measures one trial after another need not be asked how it is, too.
+    """
+
+    ends: Annotated[list[GoingEnd], Meta(min_length=1, max_length=MOST_ENDS)]
     committed: Annotated[tuple[CommittedEnd, ...], Meta(max_length=MOST_ENDS)] = ()
 
 
@@ -197,7 +201,7 @@ class SpoolState(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Heartbeat(FleetMessage, frozen=True, tag="heartbeat"):
-    """What is told of a host: as the answer to `Ping`, and each second if none comes.
+    """What is told of a host: as the answer to `Ping` and `Go`, and each second if none comes.
 
     ``nonce`` is made at the agent's start: messages to it must carry it. ``limits`` are the owner's
     in words, ``addresses`` those at which others reach it, ``clock`` what the kernel says of its

@@ -98,11 +98,9 @@ def test_a_go_whose_answer_was_lost_is_no_failure_when_its_end_is_over():
     go = Go([GoingEnd(end().ref, 5.0, 5.0)])
     host.states.message(2, go, 4.5)
     host.states.over(end().ref)
-    assert host.states.message(3, go, 9.5) == [Reply(3, Done())]
+    assert host.states.message(3, go, 9.5) == [Tell(3)]
     both = Go([GoingEnd(end(flow=name).ref, 9.9, 9.9) for name in ("bulk", "other")])
-    assert host.states.message(4, both, 9.6) == [
-        LetGo(end(flow="other").ref, 9.9), Reply(4, Done()),
-    ]  # fmt: skip
+    assert host.states.message(4, both, 9.6) == [LetGo(end(flow="other").ref, 9.9), Tell(4)]
 
 
 def test_an_end_is_prepared_once_even_after_it_has_ended():
@@ -120,9 +118,10 @@ def test_a_go_in_time_lets_clients_begin_and_a_late_one_none():
     host.prepared(*ends)
     late = Go([GoingEnd(ends[0].ref, 5.0, 5.0), GoingEnd(ends[1].ref, 4.0, 4.0)])
     assert "other came 0.500 s late" in refused(host.states.message(2, late, 4.5))
-    goes = Go([GoingEnd(one.ref, 5.0, 5.0) for one in ends])
+    committed = CommittedEnd(end(attempt=7).ref, 3)
+    goes = Go([GoingEnd(one.ref, 5.0, 5.0) for one in ends], (committed,))
     assert host.states.message(3, goes, 4.5) == [
-        *(LetGo(one.ref, 5.0) for one in ends), Reply(3, Done()),
+        *(LetGo(one.ref, 5.0) for one in ends), Forget(committed), Tell(3),
     ]  # fmt: skip
 
 
@@ -214,8 +213,8 @@ def test_what_comes_again_because_its_answer_was_lost_is_answered_and_done_once(
     assert host.states.up(at, 0.0) == answers
     assert host.states.message(3, Prepare([plan]), 0.0) == [Reply(3, Prepared([at]))]
     go = Go([GoingEnd(plan.ref, 1.0, 1.0)])
-    assert host.states.message(4, go, 0.5) == [LetGo(plan.ref, 1.0), Reply(4, Done())]
-    assert host.states.message(5, go, 2.0) == [Reply(5, Done())]
+    assert host.states.message(4, go, 0.5) == [LetGo(plan.ref, 1.0), Tell(4)]
+    assert host.states.message(5, go, 2.0) == [Tell(5)]
 
 
 def test_a_ping_is_answered_at_once_with_how_the_host_is():

@@ -9,7 +9,7 @@ import asyncio
 import math
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import islice
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -123,12 +123,14 @@ class DrivenHost:
         carrier: Carrier,
         identity: CoordinatorIdentity,
         standstill: Standstill,
+        heard: Callable[[Heartbeat], None],
     ) -> None:
+        """``heard`` gets what it answers of itself."""
         self.name = name
         self._carrier, self._identity = carrier, identity
         self.clock = HostClock()
         self._presence = HostPresence()
-        self._standstill = standstill
+        self._standstill, self._heartbeat = standstill, heard
         self._rtts: deque[float] = deque(maxlen=_TRIPS_KEPT)
         self.is_timed = asyncio.Event()
         self._trips = 0
@@ -205,7 +207,7 @@ class DrivenHost:
                 )
                 back_s = time.time()
                 signed = self._opened(answer, data)
-                if isinstance(message, Ping):
+                if isinstance(message, Ping | Go):
                     self._take_trip(left_s, signed.head.issued_s, back_s)
                 return signed.message
             except TimeoutError:
@@ -256,7 +258,8 @@ class DrivenHost:
         return {one.ref: one for one in answer.ends}
 
     async def _go(self, ends: list[GoingEnd]) -> None:
-        await self.ask(Go(ends))
+        told = self._untold()
+        self._take_told(await self.ask(Go(ends, _committed(told))), told)
 
     # --- its clock --------------------------------------------------------------------------
 
@@ -275,8 +278,8 @@ class DrivenHost:
         if len(self.clock) >= FIRST_TRIPS or self._trips >= 2 * FIRST_TRIPS:
             self.is_timed.set()
 
-    async def watch(self, heard: Callable[[Heartbeat], None]) -> None:
-        """Ping it now and then, and at first one ping after the other; ``heard`` gets the answers.
+    async def watch(self) -> None:
+        """Ping it now and then, and at first one ping after the other.
 
         In two seconds, its clock may go wrong by a millisecond.
         """
@@ -284,21 +287,26 @@ class DrivenHost:
             try:
                 await self.back()
                 if self._is_trip_due:
-                    await self._ping(heard)
+                    await self._ping()
             except HostError:
                 await asyncio.sleep(PING_S)
             if self.is_timed.is_set():
                 await asyncio.sleep(PING_S)
 
-    async def _ping(self, heard: Callable[[Heartbeat], None]) -> None:
-        told = dict(islice(self._committing.items(), MOST_ENDS))
-        ends = tuple(CommittedEnd(ref, number) for ref, number in told.items())
-        answer = await self.request(Ping(ends), AWAY_S, 0.0)
+    async def _ping(self) -> None:
+        told = self._untold()
+        self._take_told(await self.request(Ping(_committed(told)), AWAY_S, 0.0), told)
+
+    def _untold(self) -> dict[EndRef, int]:
+        """Return what the next message tells of what is in the store."""
+        return dict(islice(self._committing.items(), MOST_ENDS))
+
+    def _take_told(self, answer: OfHost, told: Mapping[EndRef, int]) -> None:
         for ref, number in told.items():
-            if self._committing[ref] == number:
+            if self._committing.get(ref) == number:  # no other message has told it meanwhile
                 del self._committing[ref]
         if isinstance(answer, Heartbeat):
-            heard(answer)
+            self._heartbeat(answer)
 
     def forget_clock(self) -> None:
         """Time its clock anew."""
@@ -336,6 +344,10 @@ class DrivenHost:
         if number >= self._heard.get(ref, 0):
             self._heard.pop(ref, None)
         self._committing[ref] = max(number, self._committing.get(ref, 0))
+
+
+def _committed(told: Mapping[EndRef, int]) -> tuple[CommittedEnd, ...]:
+    return tuple(CommittedEnd(ref, number) for ref, number in told.items())
 
 
 HINT = "benchctl fleet hosts shows which hosts are there"

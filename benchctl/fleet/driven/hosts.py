@@ -111,10 +111,9 @@ class FleetHosts:
         state = self.hosts.get(name)
         if state is None:
             state = self.hosts[name] = DrivenHost(
-                name, self._carrier, self._identity, self._standstill
+                name, self._carrier, self._identity, self._standstill, partial(self._hear, name)
             )
-            heard = partial(self._hear, name)
-            self._tasks.append(asyncio.ensure_future(state.watch(heard)))
+            self._tasks.append(asyncio.ensure_future(state.watch()))
         state.is_other = isinstance(beat, OtherHeartbeat)
         state.hear(beat.known if isinstance(beat, OtherHeartbeat) else beat, time.monotonic())
         if not state.is_other:

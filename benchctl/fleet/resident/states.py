@@ -163,7 +163,7 @@ class States:
                 self._leave()
                 return [Reply(number, Done())]
             case Ping():
-                return [*map(Forget, message.committed), Tell(number)]
+                return self._tell(number, message)
         return [Reply(number, Refused("this agent does not know that message"))]
 
     def _prepare(self, number: int, message: Prepare, now_s: float) -> list[Effect]:
@@ -220,7 +220,7 @@ class States:
         for end in ends:
             held = self._ends.get(end.ref)
             if held is not None and held.was_let_go:
-                return [Reply(number, Done())]  # the first answer was lost
+                return self._tell(number, message)  # the first answer was lost
             if held is None or held.state is not EndState.WAITS:
                 return [Reply(number, Refused(f"{_of(end.ref)} does not wait at its gate"))]
             if now_s > end.latest_s:
@@ -231,7 +231,10 @@ class States:
             held = self._ends[end.ref]
             held.state, held.was_let_go = EndState.RUNS, True
             held.due_s = max(end.at_s, now_s, held.spec.start_at_s or 0.0) + held.spec.deadline_s
-        return [*(LetGo(end.ref, end.at_s) for end in ends), Reply(number, Done())]
+        return [*(LetGo(end.ref, end.at_s) for end in ends), *self._tell(number, message)]
+
+    def _tell(self, number: int, message: Go | Ping) -> list[Effect]:
+        return [*map(Forget, message.committed), Tell(number)]
 
     def _end(self, refs: Iterable[EndRef], *, kill: bool) -> list[Effect]:
         known = [ref for ref in refs if ref in self._ends]

@@ -144,7 +144,7 @@ class Presence:
     def __init__(self, clock, monkeypatch):
         monkeypatch.setattr("benchctl.fleet.driven.host.time.monotonic", clock)
         self.clock, self.standstill = clock, Standstill(clock())
-        self.state = DrivenHost("paris", None, None, self.standstill)
+        self.state = DrivenHost("paris", None, None, self.standstill, print)
 
     def pass_by(self, seconds):
         for _ in range(seconds):
