@@ -134,8 +134,8 @@ class DrivenHost:
         self._rtts: deque[float] = deque(maxlen=_TRIPS_KEPT)
         self.is_timed = asyncio.Event()
         self._trips = 0
-        self._tripped_s = -math.inf
-        """When the last round trip was over."""
+        self._tripped_s = self._pinged_s = -math.inf
+        """When the last round trip was over, and the last ping's."""
         self.is_other = False
         """Whether it has another version, which says things that are not understood here."""
         self.links = 0
@@ -208,7 +208,8 @@ class DrivenHost:
                 back_s = time.time()
                 signed = self._opened(answer, data)
                 if isinstance(message, Ping | Go):
-                    self._take_trip(left_s, signed.head.issued_s, back_s)
+                    is_ping = isinstance(message, Ping)
+                    self._take_trip(left_s, signed.head.issued_s, back_s, is_ping=is_ping)
                 return signed.message
             except TimeoutError:
                 if time.monotonic() - begun_s >= timeout_s:
@@ -265,16 +266,23 @@ class DrivenHost:
 
     @property
     def _is_trip_due(self) -> bool:
-        every_s = USED_PING_S if self.links else IDLE_PING_S
-        is_old = time.monotonic() > self._tripped_s + every_s - PING_S / 2
-        return is_old or not self.is_timed.is_set()
+        soon_s = time.monotonic() + PING_S / 2
+        is_old = self.links and soon_s > self._tripped_s + USED_PING_S
+        return is_old or soon_s > self._pinged_s + IDLE_PING_S or not self.is_timed.is_set()
 
-    def _take_trip(self, left_s: float, theirs_s: float, back_s: float) -> None:
-        """Take a round trip: when it left and was back by our clock, and what the host's showed."""
+    def _take_trip(
+        self, left_s: float, theirs_s: float, back_s: float, *, is_ping: bool = True
+    ) -> None:
+        """Take a round trip: when it left and was back by our clock, and what the host's showed.
+
+        A go's is longer, since many leave at once: a lead is not four times that.
+        """
         self.clock.add(left_s, theirs_s, back_s)
-        self._rtts.append(back_s - left_s)
-        self._trips += 1
         self._tripped_s = time.monotonic()
+        if is_ping:
+            self._rtts.append(back_s - left_s)
+            self._pinged_s = self._tripped_s
+        self._trips += 1
         if len(self.clock) >= FIRST_TRIPS or self._trips >= 2 * FIRST_TRIPS:
             self.is_timed.set()
 
