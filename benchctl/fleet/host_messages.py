@@ -33,7 +33,6 @@ MOST_ENDS = 1024
 """Of one message."""
 _MOST_EVENTS = 20_000
 _Words = Annotated[tuple[LineText, ...], Meta(max_length=4096)]
-_Seconds = Annotated[float, Meta(ge=0, le=2.0**33)]
 _Number = Annotated[float, Meta(ge=-1e15, le=1e15)]
 
 

@@ -4,8 +4,9 @@ import asyncio
 import secrets
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 
+from fleet.broker import Broker
+
 from benchctl.fleet.admin.members import Person
-from benchctl.fleet.carrier.memory import Broker
 from benchctl.fleet.coordinator.coordinator import Coordinator, FleetMembers
 from benchctl.fleet.coordinator.queue import AskedRun
 from benchctl.fleet.limits import Limits

@@ -8,12 +8,13 @@ from contextlib import AsyncExitStack, closing, suppress
 from dataclasses import dataclass
 from typing import Any
 
+from fleet.broker import Broker
+
 from benchctl.backends import installed
 from benchctl.engine.checks.tools import Toolbox
 from benchctl.engine.site.context import RunContext, Signals
 from benchctl.engine.site.site import Site
 from benchctl.engine.trial.trial import TrialRunner
-from benchctl.fleet.carrier.memory import Broker
 from benchctl.fleet.driven.hosts import FleetHosts
 from benchctl.fleet.limits import Limits
 from benchctl.fleet.messages import COORDINATOR

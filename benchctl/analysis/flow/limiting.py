@@ -216,27 +216,6 @@ def _by_loss(
     return None if may_fit else False
 
 
-def broken_bound(limit: Limit) -> str:
-    """Return why a limit cannot be what limited its flow, in words; empty if it can.
-
-    No rate is far beyond what limits it, nothing is lost at two places, and no time counts twice.
-    """
-    rate_bps = limit.rate_bps
-    # What packets show of a sender's waits holds whatever a bound says.
-    window_bps = limit.window_bps if limit.waits_s is None else None
-    if limit.by is Limiter.RECEIVE_WINDOW and window_bps and rate_bps > EXCEEDED * window_bps:
-        return f"its windows allow {window_bps:g} bit/s, and {rate_bps:g} bit/s were measured"
-    if limit.by is Limiter.LOSS and limit.waits_s is None and not limit.fits_loss:
-        models = f"{limit.padhye_bps} to {limit.mathis_bps} bit/s"
-        return f"its losses allow {models}, and {rate_bps:g} bit/s were measured"
-    if limit.host_lost is not None and not 0 <= limit.host_lost <= max(0.0, limit.lost or 0.0):
-        return f"{limit.host_lost:g} of {limit.lost} lost datagrams were lost at the host"
-    held, idle = limit.held_ratio or 0.0, limit.idle_ratio or 0.0
-    if limit.by is Limiter.SENDER and held > HALF:
-        return f"held back for {held:g} of the time, and idle for {idle:g}"
-    return ""
-
-
 def waits_of(flows: Iterable[RecordedFlow], direction: str) -> Waits:
     """Return what the senders of some attempts waited for in a direction, by their packets.
 

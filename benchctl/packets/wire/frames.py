@@ -49,7 +49,6 @@ _RAW = {12, 14, 101, 228, 229}
 """Raw IP; 12 and 14 are what some systems write for 101."""
 _PPP = {9: ppp, 50: ppp, 51: pppoe, 104: ppp, 166: directed_ppp, 204: directed_ppp}
 """PPP in several frames; those of 104 are Cisco's HDLC."""
-_PPPOE = "PPPoE", pppoe
 _TCP, _UDP, _ICMP, _ICMPV6, _FRAGMENT, _AUTHENTICATION = 6, 17, 1, 58, 44, 51
 _EXTENSIONS = {0, 43, 60, 135, 139, 140, _FRAGMENT, _AUTHENTICATION}
 """IPv6 extension headers that another header follows (IANA, Internet Protocol Version 6)."""

@@ -6,12 +6,33 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from report.sample_report import flow
 
-from benchctl.analysis.flow.limiting import Limiter, broken_bound, limit_of, waits_of
+from benchctl.analysis.flow.limiting import EXCEEDED, HALF, Limiter, limit_of, waits_of
 from benchctl.analysis.flow.losses import mathis_bps, padhye_bps
 from benchctl.report.text.limiting import limit_text
 from benchctl.run.record import RecordedPackets
 
 RTT = {"tcp_rtt_s": 0.0102, "tcp_min_rtt_s": 0.01}
+
+
+def broken_bound(limit):
+    """Return why a limit cannot be what limited its flow, in words; empty if it can.
+
+    No rate is far beyond what limits it, nothing is lost at two places, and no time counts twice.
+    """
+    rate_bps = limit.rate_bps
+    # What packets show of a sender's waits holds whatever a bound says.
+    window_bps = limit.window_bps if limit.waits_s is None else None
+    if limit.by is Limiter.RECEIVE_WINDOW and window_bps and rate_bps > EXCEEDED * window_bps:
+        return f"its windows allow {window_bps:g} bit/s, and {rate_bps:g} bit/s were measured"
+    if limit.by is Limiter.LOSS and limit.waits_s is None and not limit.fits_loss:
+        models = f"{limit.padhye_bps} to {limit.mathis_bps} bit/s"
+        return f"its losses allow {models}, and {rate_bps:g} bit/s were measured"
+    if limit.host_lost is not None and not 0 <= limit.host_lost <= max(0.0, limit.lost or 0.0):
+        return f"{limit.host_lost:g} of {limit.lost} lost datagrams were lost at the host"
+    held, idle = limit.held_ratio or 0.0, limit.idle_ratio or 0.0
+    if limit.by is Limiter.SENDER and held > HALF:
+        return f"held back for {held:g} of the time, and idle for {idle:g}"
+    return ""
 
 
 def limit(figures, expected=None, link=None, **columns):

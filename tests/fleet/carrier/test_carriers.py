@@ -4,10 +4,10 @@ import asyncio
 from contextlib import asynccontextmanager
 
 import pytest
+from fleet.broker import Broker
 from fleet.fleet_support import Fleet, Got, connected, need_server
 
 from benchctl.fleet.carrier.carrier import LeaseError
-from benchctl.fleet.carrier.memory import Broker
 
 
 class MemoryWorld:

@@ -3,10 +3,10 @@
 import asyncio
 
 import pytest
+from fleet.broker import Broker
 from fleet.fleet_support import Got
 
 from benchctl.fleet.carrier.carrier import LeaseError, StreamFullError
-from benchctl.fleet.carrier.memory import Broker
 from benchctl.fleet.carrier.streams import Stream, matches
 
 SMALL = Stream("SMALL", "small.*", max_bytes=10, max_age_s=60)

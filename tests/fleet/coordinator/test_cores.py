@@ -3,10 +3,10 @@
 import asyncio
 
 import pytest
+from fleet.broker import Broker
 
 from benchctl.errors import FleetError
 from benchctl.fleet.admin.members import Person
-from benchctl.fleet.carrier.memory import Broker
 from benchctl.fleet.coordinator.lease import CoordinatorLease, LostLeaseError
 from benchctl.fleet.coordinator.queue import (
     AskedRun,

@@ -3,9 +3,9 @@
 import asyncio
 import time
 
+from fleet.broker import Broker
 from fleet.small import FLEET, Coordinator
 
-from benchctl.fleet.carrier.memory import Broker
 from benchctl.fleet.driven.host import DrivenHost
 from benchctl.fleet.driven.presence import Standstill
 from benchctl.fleet.host_messages import CommittedEnd, Go, GoingEnd, Heartbeat, SpoolState, ToHost
