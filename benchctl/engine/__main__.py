@@ -19,9 +19,9 @@ from benchctl.engine.runner.signals import SIGNALS, STOPPING
 
 async def _run(store: Path, run_id: int, *, no_wait: bool) -> None:
     from benchctl.backends import installed
-    from benchctl.engine.runner.runner import Runner
+    from benchctl.engine.runner.runner import Runner, RunnerParts
 
-    runner = Runner(store, run_id, installed(), no_wait=no_wait)
+    runner = Runner(store, run_id, installed(), RunnerParts(waits=not no_wait))
     loop = asyncio.get_running_loop()
     stdin = sys.stdin.fileno()
 

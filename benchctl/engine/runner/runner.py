@@ -49,13 +49,17 @@ TURN_S = 0.25
 class RunnerParts:
     """What a runner is made of, and its process.
 
-    ``pid`` is the one that takes signals for this run, if there is one.
+    ``liveness`` is shared by the runs of a process; None for one of its own. ``pid`` is the one
+    that takes signals for this run, if there is one. ``strategy`` is not its settings' own. A run
+    whose hosts another one measures fails at once unless it ``waits``.
     """
 
-    liveness: Liveness
+    liveness: Liveness | None = None
     pid: int | None = field(default_factory=os.getpid)
     hosts: Callable[[OnConnect], Hosts] = Hosts
     recorder: Callable[[Path, int], Recorder] = Recorder
+    strategy: Strategy | None = None
+    waits: bool = True
 
 
 class Runner:
@@ -66,21 +70,14 @@ class Runner:
         store: Path,
         run_id: int,
         registry: Registry,
-        strategy: Strategy | None = None,
-        *,
-        no_wait: bool = False,
         parts: RunnerParts | None = None,
     ) -> None:
-        """With ``no_wait``, a run whose hosts another one measures fails at once.
-
-        ``parts`` are those of a process that measures several runs.
-        """
         self._store = store
         self._run_id = run_id
         self._registry = registry
-        self._strategy = strategy
-        self._waits = not no_wait
-        self._parts = parts or RunnerParts(Liveness(store))
+        self._parts = parts or RunnerParts()
+        self._liveness = self._parts.liveness or Liveness(store)
+        self._strategy = self._parts.strategy
         self._taken = 0
         """How many trials the strategy knows."""
         self.signals = Signals()
@@ -95,7 +92,7 @@ class Runner:
             # Before it is held: this looks for live runners, see `benchctl.store.locks`.
             run = reader.run(self._run_id)
             with (
-                self._parts.liveness.hold(run.id) as turn,
+                self._liveness.hold(run.id) as turn,
                 closing(self._parts.recorder(self._store, run.id)) as recorder,
             ):
                 return await self._run(recorder, reader, run, turn)
@@ -153,7 +150,7 @@ class Runner:
         facts = HostFacts(recorder)
         watching = asyncio.ensure_future(facts.watch())
         try:
-            locks = HostLocks(run.name, facts.on_connect, note if self._waits else None)
+            locks = HostLocks(run.name, facts.on_connect, note if self._parts.waits else None)
             async with self._parts.hosts(locks.on_connect) as hosts:
                 context = RunContext(run, recorder, reader, hosts, site, self.signals)
                 hurrying = asyncio.ensure_future(self._hurry(hosts))
@@ -223,7 +220,7 @@ class Runner:
             if context.settings.parallel is None:
                 await self._measure_trials(context, runner, turn)
             else:
-                await self._measure_side_by_side(context, runner, attendance, locks, turn)
+                await self._measure_side_by_side(context, runner, locks, turn)
             if attendance is not None:
                 attendance.check_end()
         finally:
@@ -265,7 +262,6 @@ class Runner:
         self,
         context: RunContext,
         runner: TrialRunner,
-        attendance: Attendance | None,
         locks: HostLocks,
         turn: Turn,
     ) -> None:
@@ -273,7 +269,7 @@ class Runner:
         is_here = uses_this_machine(context.reader, context.run)
         if is_here and not await self._take(turn, context):
             return
-        trials = SideBySide(context, runner, self._registry, attendance, locks)
+        trials = SideBySide(context, runner, self._registry, locks)
         try:
             if why := await trials.run(lambda: self._add(context, 0)):
                 self._give_up(context, why)

@@ -64,13 +64,11 @@ class SideBySide:
         context: RunContext,
         runner: TrialRunner,
         registry: Registry,
-        attendance: Attendance | None,
         locks: HostLocks,
     ) -> None:
-        """``attendance`` knows which remote hosts are there; None in a lab."""
         assert context.settings.parallel is not None
         self._context, self._runner, self._registry = context, runner, registry
-        self._attendance, self._locks = attendance, locks
+        self._locks = locks
         self._limits = context.settings.parallel
         self._network = Network({})
         self._matching = Matching(Parallel(None), self._network, 1, spreads=False)
@@ -201,7 +199,7 @@ class SideBySide:
         assert host.reach is not None
         if host.reach in self._absent:
             return True
-        hosts, attendance = self._context.hosts, self._attendance
+        hosts, attendance = self._context.hosts, self._runner.attendance
         if attendance is None or (hosts.is_connected(host) and not attendance.is_away(host)):
             return False
         known = hosts.away(host)
@@ -342,8 +340,8 @@ class SideBySide:
             for other in self._measured:
                 self._begun[other].runner.others.add(position)
             self._measured.add(position)
-            if self._attendance is not None:
-                self._attendance.has_measured = True
+            if self._runner.attendance is not None:
+                self._runner.attendance.has_measured = True
             after = await begun.runner.attempt(begun.id, begun.trial, begun.tries)
         except (HookError, LabError, MissingError) as error:
             # An error of all that start at first affects the whole run.

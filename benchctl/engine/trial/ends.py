@@ -256,27 +256,33 @@ class EndLink(Protocol):
         """Return an end of a flow there, which is still to be prepared."""
 
 
+class EndPlan(NamedTuple):
+    """What an end does: its backend makes a command of the flow, which is made when it starts."""
+
+    role: Role
+    backend: AnyBackend
+    flow: Callable[[], Flow[Any]]
+    """May raise as the methods of a backend."""
+
+
+class EndHost(NamedTuple):
+    """Where an end runs: its host, what starts commands there, the host's clock and ours."""
+
+    host: Host
+    spawner: Spawner
+    clock: HostClock
+    wall: Callable[[], float]
+
+
 class CommandEnd:
     """An end as the command that its backend builds, started by a spawner; see `FlowEnd`."""
 
     lead_s = 0.0
     waits_for_host = False
 
-    def __init__(
-        self,
-        role: Role,
-        host: Host,
-        backend: AnyBackend,
-        flow: Callable[[], Flow[Any]],
-        spawner: Spawner,
-        clock: HostClock,
-        wall: Callable[[], float],
-        listener: EndListener,
-    ) -> None:
-        """``flow`` may raise as the methods of a backend; ``clock`` is that of the host."""
-        self._role, self._host = role, host
-        self._backend, self._flow = backend, flow
-        self._spawner, self._clock, self._wall = spawner, clock, wall
+    def __init__(self, plan: EndPlan, where: EndHost, listener: EndListener) -> None:
+        self._role, self._backend, self._flow = plan
+        self._host, self._spawner, self._clock, self._wall = where
         self._listener = listener
         self._command: Command | None = None
         self._process: Process | None = None

@@ -9,11 +9,13 @@ from typing import Any, cast
 
 from benchctl.api import Event, Failure, FailureKind, Flow, Role
 from benchctl.engine.site.context import RunContext
-from benchctl.engine.trial.capture import FlowRecorder
+from benchctl.engine.trial.capture import recorder_of
 from benchctl.engine.trial.ends import (
     CommandEnd,
+    EndHost,
     EndLink,
     EndPlace,
+    EndPlan,
     EndSpec,
     FlowEnd,
     how_it_ended,
@@ -43,16 +45,17 @@ class FlowAttempt:
         recording: FlowRecording,
         context: RunContext,
         place: EndPlace,
-        tap: FlowRecorder | None = None,
     ) -> None:
-        """``place`` is that of its attempt, ``tap`` records its packets."""
+        """``place`` is that of its attempt."""
         self.setup = setup
         self.recording = recording
         self.result = recording.result
         self._hosts = context.hosts
         self._wall = context.wall
         self._recorder = context.recorder
-        self._place, self._tap = place, tap
+        self._place = place
+        self._tap = recorder_of(setup, context, recording.flow_id)
+        """What records its packets."""
         self._ends: dict[Role, FlowEnd] = {}
         self.clocks: dict[str, HostClock] = {}
         """Those of its hosts."""
@@ -113,9 +116,8 @@ class FlowAttempt:
         if isinstance(host.reach, FleetTarget):
             end = await self._end_in_fleet(role, host, described())
         else:
-            end = CommandEnd(
-                role, host, setup.flow.backend, described, self._hosts, clock, self._wall, self
-            )
+            plan = EndPlan(role, setup.flow.backend, described)
+            end = CommandEnd(plan, EndHost(host, self._hosts, clock, self._wall), self)
         self._ends[role] = end
         await end.prepare()
 

@@ -21,7 +21,6 @@ from benchctl.engine.site.attendance import Attendance, AwayError
 from benchctl.engine.site.context import RunContext
 from benchctl.engine.site.hooks import Hooks
 from benchctl.engine.trial.attempt import Attempt, fails_by
-from benchctl.engine.trial.capture import recorder_of
 from benchctl.engine.trial.ends import EndPlace
 from benchctl.engine.trial.flow import FlowAttempt
 from benchctl.engine.trial.measuring import Measuring
@@ -61,7 +60,7 @@ class TrialRunner:
         """``attendance`` knows which remote hosts are there."""
         self._context = context
         self._toolbox = toolbox
-        self._attendance = attendance
+        self.attendance = attendance
         self.hooks = Hooks(context, *([attendance.is_away] if attendance else []))
         """The commands of the hosts around each attempt; to be closed at the end of the run."""
         self.gives_up = ""
@@ -100,7 +99,7 @@ class TrialRunner:
         """
         context = self._context
         jitter = random.Random(f"{context.run.seed}/{trial.plan.position}")
-        after = await self.attempt(trial_id, trial, Tries(first_attempt), self._attendance)
+        after = await self.attempt(trial_id, trial, Tries(first_attempt), self.attendance)
         while isinstance(after, NextAttempt):
             waiting = asyncio.ensure_future(asyncio.sleep(jittered(after.wait_s, jitter)))
             if not await context.wait_or_stop(waiting):
@@ -217,7 +216,7 @@ class TrialRunner:
         recording = FlowRecording(flow_id, result, context.recorder, context.wall, name)
         number, deadline_s = tries.number, trial.plan.deadline_s
         place = EndPlace(context.run.name, trial.plan.position, number, deadline_s, adopts)
-        return FlowAttempt(setup, recording, context, place, recorder_of(setup, context, flow_id))
+        return FlowAttempt(setup, recording, context, place)
 
     # --- what an attempt means --------------------------------------------------------------
 

@@ -13,7 +13,7 @@ import msgspec
 from benchctl.api import Event, Failure, FailureKind, Role, Tool
 from benchctl.backends import Registry
 from benchctl.engine.checks.tools import Toolbox
-from benchctl.engine.trial.ends import CommandEnd
+from benchctl.engine.trial.ends import CommandEnd, EndHost, EndPlan
 from benchctl.errors import MissingError
 from benchctl.fleet.host_messages import (
     EndOver,
@@ -137,7 +137,9 @@ class HostEnd:
             self.take(role, Failure(FailureKind.PARAMETER, why), None)
             return PreparedAt(self.ref, is_up=False)
         self._end = end = CommandEnd(
-            role, LOCAL, backend, lambda: flow, self._spawner, OURS, time.time, self
+            EndPlan(role, backend, lambda: flow),
+            EndHost(LOCAL, self._spawner, OURS, time.time),
+            self,
         )
         await end.prepare()
         is_up = end.runs and (role is Role.CLIENT or end.is_ready)

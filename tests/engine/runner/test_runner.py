@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from waiting import COMMAND_S
 
 from benchctl.backends import installed
-from benchctl.engine.runner.runner import Runner
+from benchctl.engine.runner.runner import Runner, RunnerParts
 from benchctl.metrics import Direction
 from benchctl.run.planned import PlannedFlow, PlannedRun, PlannedTrial, Settings
 from benchctl.run.status import Status
@@ -52,7 +52,7 @@ class Doubling:
 
 
 def measure(store, **options):
-    return asyncio.run(Runner(store, 1, installed(), **options).run())
+    return asyncio.run(Runner(store, 1, installed(), RunnerParts(**options)).run())
 
 
 def points(store):
@@ -79,7 +79,7 @@ def test_a_run_that_is_stopped_and_resumed_goes_on_with_its_strategy(store):
             runner.signals.stop.set()
             return super().next()
 
-    runner = Runner(store, 1, installed(), Stopping())
+    runner = Runner(store, 1, installed(), RunnerParts(strategy=Stopping()))
     assert asyncio.run(runner.run()) is Status.INTERRUPTED
     assert points(store) == [(0, 1, Status.OK), (1, 2, Status.PLANNED)]
     reopen_run(store, 1)

@@ -7,7 +7,7 @@ import pytest
 from engine.fakes import EPOCH
 
 from benchctl.backends import installed
-from benchctl.engine.runner.runner import Runner
+from benchctl.engine.runner.runner import Runner, RunnerParts
 from benchctl.plan.plan import make_plan, planned_run
 from benchctl.plan.strategy import Searching
 from benchctl.profile.load import load_profile
@@ -52,7 +52,7 @@ class Stopping(Searching):
 
 
 def measure(store, strategy=None):
-    runner = Runner(store, 1, installed(), strategy)
+    runner = Runner(store, 1, installed(), RunnerParts(strategy=strategy))
     if strategy is not None:
         strategy.signals = runner.signals
     return asyncio.run(runner.run())

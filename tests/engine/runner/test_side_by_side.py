@@ -12,7 +12,7 @@ from benchctl.backends import installed
 from benchctl.engine.prepare.planning import planned as planned_profile
 from benchctl.engine.prepare.stored_plan import record_plan
 from benchctl.engine.runner.launch import launch
-from benchctl.engine.runner.runner import Runner
+from benchctl.engine.runner.runner import Runner, RunnerParts
 from benchctl.errors import MissingError
 from benchctl.metrics import Direction
 from benchctl.run.planned import (
@@ -47,7 +47,7 @@ def planned(store, *, per_host=2, flow=FLOW, **settings):
 
 
 def measure(store, **options):
-    return asyncio.run(Runner(store, 1, installed(), **options).run())
+    return asyncio.run(Runner(store, 1, installed(), RunnerParts(**options)).run())
 
 
 def trials_of(store):
