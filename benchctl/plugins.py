@@ -15,6 +15,7 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from enum import StrEnum
 from functools import cache, partial
 from pathlib import Path
@@ -29,14 +30,32 @@ from typing import (
     get_type_hints,
 )
 
-from benchctl.errors import IncompatibleError, MissingError, PluginError
+from benchctl.errors import BenchctlError, IncompatibleError, MissingError, PluginError
 
 if TYPE_CHECKING:
     from importlib.metadata import Distribution
 
 FILES_VARIABLE = "BENCHCTL_PLUGINS"
 
+REPORT_IT = "report it to the author of the plugin"
+
 T = TypeVar("T")
+
+
+@contextmanager
+def plugin_bugs(what: str, *allowed: type[Exception], hint: str = REPORT_IT) -> Iterator[None]:
+    """Turn what a plugin raises into a PluginError: ``what``, the type of its error, and its text.
+
+    Errors of benchctl pass, and those that its contract has ``allowed``.
+    """
+    try:
+        yield
+    except BenchctlError:
+        raise
+    except allowed:
+        raise
+    except (Exception, SystemExit) as error:  # third-party code may fail in any way
+        raise PluginError(f"{what}: {type(error).__name__}: {error}", hint) from error
 
 
 class PluginKind(StrEnum):
@@ -95,7 +114,7 @@ class PluginRegistry(Generic[T]):
             if why := self.objection(plugin):
                 raise PluginError(
                     f'{self.kind} "{name}" from {candidate.origin} cannot be used: {why}',
-                    "report it to the author of the plugin",
+                    REPORT_IT,
                 )
             self._loaded[name] = plugin
         return self._loaded[name]
@@ -140,16 +159,14 @@ def _import(kind: PluginKind, candidate: Candidate) -> Any:
     from benchctl import api  # which loads pydantic: a tenth of a second
 
     name, origin = candidate.name, candidate.origin
-    try:
-        plugin: Any = candidate.load()
-    except (Exception, SystemExit) as error:  # third-party code may fail in any way
-        if isinstance(error, ImportError) and error.name == "benchctl.api":
-            # A newer one has more names.
-            raise _incompatible(kind, candidate, str(error)) from error
-        raise PluginError(
-            f'{kind} "{name}" cannot be loaded: {type(error).__name__}: {error}',
-            f"it comes from {origin}; reinstall it, or report it to the author of the plugin",
-        ) from error
+    hint = f"it comes from {origin}; reinstall it, or {REPORT_IT}"
+    with plugin_bugs(f'{kind} "{name}" cannot be loaded', hint=hint):
+        try:
+            plugin: Any = candidate.load()
+        except ImportError as error:
+            if error.name == "benchctl.api":  # a newer one has more names
+                raise _incompatible(kind, candidate, str(error)) from error
+            raise
     contract: Any = getattr(api, kind.contract)
     if not isinstance(plugin, contract):
         raise PluginError(
@@ -175,7 +192,7 @@ def _check(kind: PluginKind, candidate: Candidate, plugin: Any, contract: type[o
             raise PluginError(
                 f'{kind} "{candidate.name}" from {candidate.origin}: '
                 f"{attribute} must be set, and of type {declared.__name__}",
-                "report it to the author of the plugin",
+                REPORT_IT,
             )
         # Of all attributes the first: those of another version may differ.
         if attribute == "api_version":

@@ -13,14 +13,25 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from benchctl.api import Channel, Command, Event, Failure, FailureKind, Flow, Ready, Tool
+from benchctl.api import (
+    Channel,
+    Command,
+    Event,
+    Failure,
+    FailureKind,
+    Flow,
+    ParserError,
+    Ready,
+    Tool,
+)
 from benchctl.backends import AnyBackend
 from benchctl.engine.runner.signals import STOPPING
 from benchctl.engine.trial.ends import READY_S
-from benchctl.errors import MissingError, UsageError
+from benchctl.errors import MissingError, PluginError, UsageError
 from benchctl.hosts.local.spawn import LocalSpawner, Spawner, has_ended, stop
 from benchctl.hosts.ssh.programs import located
 from benchctl.hosts.tasks import cancel, run_to_end
+from benchctl.plugins import plugin_bugs
 from benchctl.run.planned import LOCAL
 
 # A server that cannot keep up must not keep the machine busy with its starts.
@@ -165,8 +176,9 @@ class _Output:
 
     def _parse(self, step: Callable[[], Sequence[Event]]) -> None:
         try:
-            events = step()
-        except Exception as error:  # a third-party parser may fail in any way
+            with plugin_bugs("the plugin's parser failed", ParserError):
+                events = step()
+        except (ParserError, PluginError) as error:
             events = [Failure(FailureKind.TOOL, f"its output is not understood: {error}")]
         for event in events:
             if isinstance(event, Ready):

@@ -10,14 +10,10 @@ from benchctl.api import Backend, Importer, Metric, ParserError, Recording
 from benchctl.backends import AnyBackend, installed
 from benchctl.errors import MissingError, PluginError
 from benchctl.imports.stores import STORE
-from benchctl.plugins import PluginKind, PluginRegistry, find
+from benchctl.plugins import REPORT_IT, PluginKind, PluginRegistry, find, plugin_bugs
 
 Trials = Sequence[Mapping[str, Recording]]
 """The measurements in a file: for each trial, those of its flows by name."""
-
-
-class FailedReaderError(ParserError):
-    """The code of a plugin has failed: the file may be of another kind."""
 
 
 class FileKind(NamedTuple):
@@ -25,7 +21,10 @@ class FileKind(NamedTuple):
 
     name: str
     read: Callable[[bytes], Trials | None]
-    """Returns the measurements in a file, None if it is of another kind. Raises ParserError."""
+    """Returns the measurements in a file, None if it is of another kind. Raises ParserError.
+
+    Raises PluginError if its code has failed: the file may be of another kind.
+    """
     metrics: tuple[Metric, ...]
     headline: str
     backend: AnyBackend | None = None
@@ -66,7 +65,7 @@ def find_kinds() -> FileKinds:
             origin = importers().candidates[name].origin
             broken[name] = PluginError(
                 f'importer "{name}" from {origin} is not used: there is another of this name',
-                "report it to the author of the plugin",
+                REPORT_IT,
             )
         else:
             known[name] = FileKind(
@@ -93,17 +92,11 @@ def _by_importer(importer: Importer) -> Callable[[bytes], Trials | None]:
 
 def _guarded(name: str, read: Callable[[bytes], Trials | None]) -> Callable[[bytes], Trials | None]:
     def guarded(data: bytes) -> Trials | None:
-        try:
+        with plugin_bugs(f"the plugin {name} failed", ParserError):
             trials = read(data)
             for recording in (recording for trial in trials or () for recording in trial.values()):
                 if not isinstance(recording, Recording):
                     raise TypeError(f"{type(recording).__name__} is no Recording")
-        except ParserError:
-            raise
-        except (Exception, SystemExit) as error:  # third-party code may fail in any way
-            raise FailedReaderError(
-                f"the plugin {name} failed: {type(error).__name__}: {error}"
-            ) from error
         return trials
 
     return guarded

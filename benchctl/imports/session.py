@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchctl.api import ParserError
-from benchctl.errors import UsageError
+from benchctl.errors import PluginError, UsageError
 from benchctl.imports.files import MOST_FILES, File, files_in, is_store, name_of, read
-from benchctl.imports.kinds import FailedReaderError, FileKind, Trials
+from benchctl.imports.kinds import FileKind, Trials
 from benchctl.imports.result import ImportedRun, Left
 from benchctl.imports.run import RunBuilder
 from benchctl.imports.stores import STORE, import_store
@@ -134,18 +134,18 @@ class _Group:
     def _recognised(self, file: File) -> tuple[FileKind | None, Trials]:
         """Return the kind of a file, and what it measured. Raises ParserError."""
         kinds, asked = self._request.kinds, self._request.kind
-        failed: FailedReaderError | None = None
+        failed: PluginError | None = None
         for kind in kinds.values():
             if asked in (None, kind.name):
                 try:
                     trials = kind.read(file.data)
-                except FailedReaderError as error:
+                except PluginError as error:
                     failed = failed or error
                     continue
                 if trials is not None:
                     return kind, trials
         if failed is not None:
-            raise failed
+            raise ParserError(failed.message)
         if asked is not None:
             raise ParserError(f"is no file of {asked}")
         return None, ()

@@ -13,7 +13,8 @@ from pydantic import ValidationError
 
 from benchctl.api import Demand, Flow, Role, Tool
 from benchctl.backends import AnyBackend, Registry
-from benchctl.errors import MissingError, PluginError
+from benchctl.errors import MissingError
+from benchctl.plugins import plugin_bugs
 from benchctl.run.planned import LOCAL, Host, HostInterface, Network, PlannedFlow, PlannedTrial
 
 T = TypeVar("T")
@@ -46,14 +47,9 @@ class BoundFlow(Struct, frozen=True):
         return self._said(self.backend.traffic_bytes)
 
     def _said(self, question: Callable[[Any], T]) -> T:
-        try:
+        backend = f'flow {self.plan.name}: backend "{self.plan.backend}"'
+        with plugin_bugs(f"{backend} failed in {question.__name__}"):
             return question(self.parameters)
-        except Exception as error:  # a stranger's code may fail in any way at all
-            raise PluginError(
-                f'flow {self.plan.name}: backend "{self.plan.backend}" failed in '
-                f"{question.__name__}: {type(error).__name__}: {error}",
-                "report it to the author of the plugin",
-            ) from error
 
     @property
     def requested(self) -> dict[str, Any]:

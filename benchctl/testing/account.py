@@ -9,7 +9,9 @@ from pathlib import Path
 
 from benchctl.api import Channel, ParserError
 from benchctl.backends import AnyBackend
+from benchctl.errors import PluginError
 from benchctl.hosts.local.spawn import STOP_GRACE_S
+from benchctl.plugins import plugin_bugs
 from benchctl.testing.recording import MOST_BYTES
 from benchctl.testing.transcript import Transcript, keep_expected
 from benchctl.units import format_duration
@@ -69,11 +71,12 @@ def expect(path: Path, transcript: Transcript, backend: AnyBackend) -> str:
     Returns how many of which kinds, or why there are none.
     """
     try:
-        events = transcript.replay(transcript.parser(backend))
+        with plugin_bugs("the plugin failed", ParserError):
+            events = transcript.replay(transcript.parser(backend))
         keep_expected(path, events)
     except ParserError as error:
         return f"none; not understood: {error}"
-    except Exception as error:  # third-party code may fail in any way
-        return f"none; the plugin failed: {type(error).__name__}: {error}"
+    except PluginError as error:
+        return f"none; {error.message}"
     kinds = Counter(type(event).__name__ for event in events)
     return ", ".join(f"{count} {kind}" for kind, count in kinds.items()) or "none"

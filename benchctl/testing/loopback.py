@@ -12,10 +12,11 @@ from benchctl.api import Command, Direction, Flow, Role
 from benchctl.backends import AnyBackend
 from benchctl.engine.checks.network import ports_of
 from benchctl.engine.checks.tools import Toolbox
-from benchctl.errors import MissingError, UsageError
+from benchctl.errors import UsageError
 from benchctl.hosts.local.spawn import Spawner
 from benchctl.hosts.ssh.programs import located
 from benchctl.plan.bound import accepted
+from benchctl.plugins import plugin_bugs
 from benchctl.run.planned import LOCAL, Network, PlannedFlow
 from benchctl.toml.source import dotted
 from benchctl.toml.table import explain
@@ -67,13 +68,5 @@ def check_parameters(backend: AnyBackend, parameters: Mapping[str, Any]) -> None
 
 def said(backend: AnyBackend, question: Callable[[Any], Said], about: Any) -> Said:
     """Return what a method of a backend says. Raises ValueError as it does, else MissingError."""
-    try:
+    with plugin_bugs(f'backend "{backend.name}" failed in {question.__name__}', ValueError):
         return question(about)
-    except ValueError:
-        raise
-    except Exception as error:  # third-party code may fail in any way
-        raise MissingError(
-            f'backend "{backend.name}" failed in {question.__name__}: '
-            f"{type(error).__name__}: {error}",
-            "report it to the author of the plugin",
-        ) from error

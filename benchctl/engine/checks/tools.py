@@ -11,7 +11,7 @@ from typing import Any
 
 from benchctl.api import Command, Flow, Probe, Role, Tool
 from benchctl.backends import AnyBackend, Registry
-from benchctl.errors import HostError, MissingError, PluginError
+from benchctl.errors import HostError, MissingError
 from benchctl.hosts.local.spawn import LocalSpawner, Spawner, run
 from benchctl.hosts.secrets import read_secrets
 from benchctl.hosts.sent import recorder
@@ -19,6 +19,7 @@ from benchctl.hosts.ssh.programs import located
 from benchctl.hosts.ssh.remote import LOST, NOT_STARTED
 from benchctl.hosts.tasks import run_to_end
 from benchctl.plan.bound import UNPROMISED, BoundFlow, BoundTrial, Promised
+from benchctl.plugins import plugin_bugs
 from benchctl.run.planned import LOCAL, FleetTarget, Host, Network, PlannedFlow
 from benchctl.visible import visible
 
@@ -61,10 +62,8 @@ class Toolbox:
         return self._found[key]
 
     async def _probe(self, backend: AnyBackend, role: Role, host: Host) -> Tool:
-        try:
+        with plugin_bugs(f'backend "{backend.name}" failed in probe'):
             probe = backend.probe(role)
-        except Exception as error:  # third-party code may fail in any way
-            raise _failed(backend, "probe", error) from error
         if isinstance(host.reach, FleetTarget):
             return await self._ask_agent(backend, role, host)
         if probe is None:
@@ -114,11 +113,10 @@ class Toolbox:
         if host.reach is not None and printed[0] == NOT_STARTED:
             raise MissingError(f"{what}: {printed[1].strip()}", probe.install)
         try:
-            tool = backend.read_probe(role, *printed)
+            with plugin_bugs(f'backend "{backend.name}" failed in read_probe', ValueError):
+                tool = backend.read_probe(role, *printed)
         except ValueError as error:  # perhaps of a host that has just died: asked again next time
             raise MissingError(f"{what}: {error}", probe.install) from error
-        except Exception as error:
-            raise _failed(backend, "read_probe", error) from error
         self._printed[key] = printed
         return tool
 
@@ -145,13 +143,6 @@ class Toolbox:
         if host.name not in self._deaf:
             self._deaf[host.name] = visible(await self._spawner.ask(host, recorder, "why_not"))
         return self._deaf[host.name]
-
-
-def _failed(backend: AnyBackend, method: str, error: Exception) -> PluginError:
-    return PluginError(
-        f'backend "{backend.name}" failed in {method}: {type(error).__name__}: {error}',
-        "report it to the author of the plugin",
-    )
 
 
 Tools = Mapping[tuple[str, Role], Tool | MissingError]
@@ -278,20 +269,13 @@ def commands_of_flow(
         )
 
     server = None
-    try:
+    failed = f'flow {plan.name}: backend "{plan.backend}" failed to build a command'
+    with plugin_bugs(failed, ValueError):
         client = backend.client(described(Role.CLIENT))
         if target is not None and backend.capabilities.needs_server:
             server = backend.server(described(Role.SERVER))
         for command in filter(None, (client, server)):
             _check_secrets(command, flow)
-    except ValueError:
-        raise
-    except Exception as error:  # third-party code may fail in any way
-        raise MissingError(
-            f'flow {plan.name}: backend "{plan.backend}" failed to build a command: '
-            f"{type(error).__name__}: {error}",
-            "report it to the author of the plugin",
-        ) from error
     return FlowCommands(plan.name, located(client.argv), located(server.argv) if server else ())
 
 

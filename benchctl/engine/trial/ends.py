@@ -35,13 +35,14 @@ from benchctl.api import (
     Tool,
 )
 from benchctl.backends import AnyBackend, installed
-from benchctl.errors import HostError
+from benchctl.errors import HostError, PluginError
 from benchctl.hosts.clocks import OURS, HostClock
 from benchctl.hosts.local.spawn import Process, Spawner, has_ended, stop
 from benchctl.hosts.secrets import read_secrets
 from benchctl.hosts.ssh.programs import as_sent, located, name_of
 from benchctl.metrics import Direction
 from benchctl.plan.bound import parameters_of
+from benchctl.plugins import plugin_bugs
 from benchctl.run.planned import Host
 
 # A later server will not become ready: a cold start of an interpreter takes tenths of a second.
@@ -322,13 +323,13 @@ class CommandEnd:
         """Return its command; None if there is none, or if the flow failed because of it."""
         build = self._backend.server if self._role is Role.SERVER else self._backend.client
         try:
-            command = build(self._flow())
+            with plugin_bugs("the plugin failed to build a command", ValueError):
+                command = build(self._flow())
         except ValueError as error:  # the tool on this host cannot do what the flow asks
             self._fail(FailureKind.PARAMETER, str(error))
             return None
-        except Exception as error:  # third-party code may fail in any way
-            text = f"the plugin failed to build a command: {type(error).__name__}: {error}"
-            self._fail(FailureKind.PARAMETER, text, "report it to the author of the plugin")
+        except PluginError as error:
+            self._fail(FailureKind.PARAMETER, error.message, error.hint)
             return None
         if command is None or self._host.reach is not None:
             return command
@@ -412,15 +413,15 @@ class CommandEnd:
         if self._is_mute or self._command is None:
             return
         try:
-            events = [check(event) for event in step(self._command.parser)]
+            with plugin_bugs("the plugin's parser failed", ParserError):
+                events = [check(event) for event in step(self._command.parser)]
         except ParserError as error:
             self._is_mute = True  # later output cannot be understood
             self._fail(FailureKind.TOOL, f"not understood: {error}")
             return
-        except Exception as error:  # a third-party parser may fail in any way
+        except PluginError as error:
             self._is_mute = True
-            text = f"the plugin's parser failed: {type(error).__name__}: {error}"
-            self._fail(FailureKind.TOOL, text, "report it to the author of the plugin")
+            self._fail(FailureKind.TOOL, error.message, error.hint)
             return
         arrived = self._process.arrived if self._process else None
         for event in events:

@@ -12,9 +12,9 @@ from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from benchctl.errors import BenchctlError, PluginError, UsageError
+from benchctl.errors import UsageError
 from benchctl.exporter import Exporter, ExportError
-from benchctl.plugins import PluginKind, PluginRegistry, find, named_files
+from benchctl.plugins import REPORT_IT, PluginKind, PluginRegistry, find, named_files, plugin_bugs
 from benchctl.report.exports import ENDINGS, OWN, OwnExporter
 
 if TYPE_CHECKING:
@@ -127,16 +127,10 @@ def write(exporter: Exporter, stored: StoredRun, output: Output) -> None:
 @contextmanager
 def _its_errors(exporter: Exporter) -> Iterator[None]:
     """Report what the code of a plugin raises as the plugin's."""
+    allowed = Exception if isinstance(exporter, OwnExporter) else ExportError
+    hint = f"{REPORT_IT}; the run can be exported in another format"
     try:
-        yield
-    except BenchctlError:  # of the store that it reads
-        raise
+        with plugin_bugs(f'exporter "{exporter.name}" failed', allowed, hint=hint):
+            yield
     except ExportError as error:
         raise UsageError(error.message, error.hint) from error
-    except (Exception, SystemExit) as error:  # third-party code may fail in any way
-        if isinstance(exporter, OwnExporter):
-            raise
-        raise PluginError(
-            f'exporter "{exporter.name}" failed: {type(error).__name__}: {error}',
-            "report it to the author of the plugin; the run can be exported in another format",
-        ) from error
