@@ -24,9 +24,9 @@ from typing import Any, Protocol, cast
 
 from benchctl.api import Channel
 from benchctl.hosts.clocks import OURS, HostClock
-from benchctl.hosts.local import guardian
 from benchctl.hosts.local.children import wait_without_threads
 from benchctl.hosts.log import Ended, command_log
+from benchctl.hosts.sent import guardian
 from benchctl.hosts.sent.filter import PortPair
 from benchctl.hosts.sent.gated import GATE
 from benchctl.hosts.tasks import cancel
@@ -234,6 +234,10 @@ class LocalProcess:
         return code
 
 
+# Without benchctl, whose import takes long; its folder comes last, and hides no module of Python's.
+_GUARDIAN = "import sys; sys.path.append(sys.argv[1]); from guardian import guard; guard(0)"
+
+
 class LocalSpawner:
     """Starts commands as children of this process; use as an async context manager."""
 
@@ -246,7 +250,7 @@ class LocalSpawner:
     async def __aenter__(self) -> LocalSpawner:
         wait_without_threads()
         self._guardian = await asyncio.create_subprocess_exec(
-            sys.executable, "-I", "-S", str(Path(guardian.__file__)),
+            sys.executable, "-I", "-S", "-c", _GUARDIAN, str(Path(guardian.__file__).parent),
             stdin=asyncio.subprocess.PIPE, start_new_session=True,
         )  # fmt: skip
         return self

@@ -1,8 +1,8 @@
 """Runs commands on a remote host, for a runner at the other end of one connection.
 
-This file is sent with `frames`, `messages`, `gated` and `hostlock` over the standard input of
-``python3``, and runs from memory: nothing is written to the host's disk. It needs Python 3.9, a
-POSIX system, and nothing else of benchctl.
+This file is sent with `frames`, `messages`, `gated`, `guardian` and `hostlock` over the standard
+input of ``python3``, and runs from memory: nothing is written to the host's disk. It needs Python
+3.9, a POSIX system, and nothing else of benchctl.
 
 A command starts as a shell that waits at a gate, and leads a process group of its own. The gate
 opens at once or at a time of this host's clock. Output carries the time of its arrival by that
@@ -31,7 +31,8 @@ from functools import partial
 from typing import IO, Any
 
 from benchctl.hosts.sent.frames import HELLO
-from benchctl.hosts.sent.gated import GATE, GatedCommand, caller, guard, kill, pour, program_path
+from benchctl.hosts.sent.gated import GATE, GatedCommand, caller, kill, pour, program_path
+from benchctl.hosts.sent.guardian import guard
 from benchctl.hosts.sent.hostlock import NAME, HostLock
 from benchctl.hosts.sent.messages import (
     ASKED,

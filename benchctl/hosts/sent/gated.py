@@ -8,23 +8,10 @@ from __future__ import annotations
 import errno
 import os
 import pwd
-import signal
 import subprocess
 from typing import Any
 
 GATE = ("/bin/sh", "-c", 'read -r _ || exit 125; exec "$@" </dev/null', "benchctl-gate")
-
-
-def guard(pipe: int) -> None:
-    """Kill the groups that a pipe names when it closes: ``+7`` has started, ``-7`` has ended."""
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)
-    groups: set[int] = set()
-    with open(pipe) as lines:
-        for line in lines:
-            (groups.add if line[0] == "+" else groups.discard)(int(line[1:]))
-    for group in groups:
-        kill(group, signal.SIGKILL)
 
 
 def kill(group: int, number: int) -> None:

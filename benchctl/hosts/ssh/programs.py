@@ -12,7 +12,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from benchctl.hosts.sent import agent, frames, gated, hostlock, messages
+from benchctl.hosts.sent import agent, frames, gated, guardian, hostlock, messages
 from benchctl.settings import settings as person_settings
 
 _JOINED = re.compile(r"^from (__future__|benchctl).* import (\([^)]*\)|.*)\n", re.MULTILINE)
@@ -89,7 +89,7 @@ def module_text(module: ModuleType) -> bytes:
     return zlib.compress(Path(str(module.__file__)).read_bytes())
 
 
-AGENT = (frames, messages, hostlock, gated, agent)
+AGENT = (frames, messages, hostlock, guardian, gated, agent)
 """The modules of an agent, which are one file there: each name is in one of them."""
 
 

@@ -11,8 +11,9 @@ from hosts.linked import has_ended
 from waiting import DEADLINE_S, until
 
 from benchctl.api import Channel
-from benchctl.hosts.local import guardian, spawn
+from benchctl.hosts.local import spawn
 from benchctl.hosts.local.spawn import LocalSpawner, run, stop
+from benchctl.hosts.sent import guardian
 from benchctl.run.planned import LOCAL, Host
 
 
@@ -193,7 +194,7 @@ def test_a_group_that_has_ended_keeps_no_other_from_being_killed(monkeypatch, re
             raise refusal
 
     monkeypatch.setattr("os.killpg", killpg)
-    guardian.guard([b"+7\n", b"+8\n", b"+9\n", b"-8\n"])
+    guardian.end_left([b"+7\n", b"+8\n", b"+9\n", b"-8\n"])
     assert sorted(asked) == [7, 9]
 
 
