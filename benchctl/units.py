@@ -424,9 +424,13 @@ def _factors() -> Mapping[str, float]:
     return {**written, **{unit: factor for factor, unit in steps}, "": 1.0, "pp": 0.01}
 
 
-def format_rate(value_bps: float) -> str:
+UNKNOWN = "-"
+"""What stands for a figure that is not known."""
+
+
+def format_rate(value_bps: float | None) -> str:
     """Format a rate: ``94.1 Mbit/s``."""
-    return format_value("_bps", value_bps)
+    return UNKNOWN if value_bps is None else format_value("_bps", value_bps)
 
 
 def write_rate(value_bps: float) -> str:
@@ -460,14 +464,14 @@ def write_size(value_bytes: float) -> str:
     return f"{whole // factor}{unit}"
 
 
-def format_duration(value_s: float) -> str:
+def format_duration(value_s: float | None) -> str:
     """Format a duration: ``20.4 ms``; from two minutes on ``5 min 20 s``."""
-    return format_value("_s", value_s)
+    return UNKNOWN if value_s is None else format_value("_s", value_s)
 
 
-def format_size(value_bytes: float) -> str:
+def format_size(value_bytes: float | None) -> str:
     """Format a size: ``256 KiB``."""
-    return format_value("_bytes", value_bytes)
+    return UNKNOWN if value_bytes is None else format_value("_bytes", value_bytes)
 
 
 def format_time(time: float) -> str:

@@ -15,7 +15,7 @@ from benchctl.report.pivot import Pivot
 from benchctl.report.report import Report
 from benchctl.report.text.packets_text import waited_text
 from benchctl.run.record import RecordedFlow
-from benchctl.units import format_count, format_duration, format_ratio, format_value
+from benchctl.units import format_count, format_duration, format_rate, format_ratio, format_value
 
 # More lines than a screen has are read by nobody: then each reason has one.
 MOST_LINES = 12
@@ -126,31 +126,33 @@ def reason(limit: Limit) -> str:
     lasted = format_duration(sum(limit.waits_s.values()))
     waited = f"of {lasted}{of}, {senders} {waited_text(limit.waits_s)}"
     if limit.by in _BY_WAITS or (limit.by is Limiter.LOSS and not limit.fits_loss):
-        return f"{waited}; {_rate(limit.rate_bps)} measured"
+        return f"{waited}; {format_rate(limit.rate_bps)} measured"
     return f"{_why(limit)}; {waited}"
 
 
 def _why(limit: Limit) -> str:
-    measured = _rate(limit.rate_bps)
+    measured = format_rate(limit.rate_bps)
     match limit.by:
         case Limiter.RATE:
-            return f"{_rate(limit.asked_bps)} were asked for, and {measured} measured"
+            return f"{format_rate(limit.asked_bps)} were asked for, and {measured} measured"
         case Limiter.RECEIVE_WINDOW:
             many = f"{limit.streams} x " if limit.streams > 1 else ""
             window = format_value("peer_window_bytes", limit.window_bytes or 0.0)
-            bound = f"{many}{window} per {_time(limit.rtt_s)} are {_rate(limit.window_bps)}"
+            allowed = format_rate(limit.window_bps)
+            bound = f"{many}{window} per {format_duration(limit.rtt_s)} are {allowed}"
             return f"{bound}, and {measured} measured{_held(limit)}"
         case Limiter.SEND_BUFFER:
             return f"{measured} measured{_held(limit)}"
         case Limiter.BUFFERS:
-            allowed = f"those of the two hosts allow {_rate(limit.share_bps)}"
+            allowed = f"those of the two hosts allow {format_rate(limit.share_bps)}"
             return f"by theory {allowed}, and {measured} measured"
         case Limiter.BOTTLENECK if limit.share_bps and limit.rate_bps >= 0.9 * limit.share_bps:
             return f"{_share(limit)}, and {measured} measured"
         case Limiter.BOTTLENECK if limit.rtt_s is not None and limit.min_rtt_s is not None:
-            added = _time(limit.rtt_s - limit.min_rtt_s)
+            added = format_duration(limit.rtt_s - limit.min_rtt_s)
             share = f"; {_share(limit)}" if limit.share_bps else ""
-            return f"its queue adds {added} to {_time(limit.min_rtt_s)}; {measured} measured{share}"
+            least = format_duration(limit.min_rtt_s)
+            return f"its queue adds {added} to {least}; {measured} measured{share}"
         case Limiter.BOTTLENECK:
             share = f"; {_share(limit)}" if limit.share_bps else ""
             lost = format_ratio(limit.loss_ratio or 0.0)
@@ -163,7 +165,7 @@ def _why(limit: Limit) -> str:
         case Limiter.PROCESSOR | Limiter.SENDER:
             used = format_ratio(limit.cpu_ratio) if limit.cpu_ratio is not None else ""
             core = f", with {used} of a core" if used else ""
-            asked = f" of {_rate(limit.asked_bps)}" if limit.asked_bps else ""
+            asked = f" of {format_rate(limit.asked_bps)}" if limit.asked_bps else ""
             idle = limit.idle_ratio if limit.by is Limiter.SENDER else None
             waited = (
                 f"; it had nothing to send for {format_ratio(idle)} of the time" if idle else ""
@@ -190,18 +192,18 @@ def _events(limit: Limit) -> str:
     elif limit.loss_event_ratio:
         count += f", {format_ratio(limit.loss_event_ratio)} of the segments,"
     allow = "allows" if least == most == 1 else "allow"
-    models = f"{_rate(limit.padhye_bps)} (Padhye) to {_rate(limit.mathis_bps)} (Mathis)"
+    models = f"{format_rate(limit.padhye_bps)} (Padhye) to {format_rate(limit.mathis_bps)} (Mathis)"
     return f"{count} {allow} Reno {models}"
 
 
 def _share(limit: Limit) -> str:
     links = f"link {limit.link}" if limit.link else "the links"
-    return f"its share of {links} is {_rate(limit.share_bps)}"
+    return f"its share of {links} is {format_rate(limit.share_bps)}"
 
 
 def _unknown(limit: Limit) -> str:
     if limit.asked_bps and limit.rate_bps > EXCEEDED * limit.asked_bps:
-        return f"that is more than the {_rate(limit.asked_bps)} that were asked for"
+        return f"that is more than the {format_rate(limit.asked_bps)} that were asked for"
     if limit.rtt_s is None:
         return "the sender's round-trip time, window and loss are not reported at this end"
     if limit.loss_ratio and limit.loss_events_most is None:
@@ -221,11 +223,3 @@ def _held(limit: Limit) -> str:
     if limit.held_ratio is None:
         return ""
     return f"; it held the sender back for {format_ratio(limit.held_ratio)} of its busy time"
-
-
-def _rate(rate_bps: float | None) -> str:
-    return format_value("throughput_bps", rate_bps or 0.0)
-
-
-def _time(time_s: float | None) -> str:
-    return format_duration(time_s or 0.0)

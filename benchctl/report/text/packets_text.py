@@ -7,11 +7,17 @@ from typing import Any, TypeAlias
 
 from benchctl.packets.findings import MOST_LOSSES
 from benchctl.report.pivot import align
-from benchctl.units import format_count, format_duration, format_rate, format_size, format_time
+from benchctl.units import (
+    UNKNOWN,
+    format_count,
+    format_duration,
+    format_rate,
+    format_size,
+    format_time,
+)
 from benchctl.visible import visible
 
 Entry: TypeAlias = Mapping[str, Any]
-NOTHING = "-"
 ARROWS = ("→", "←")
 _WAITED_FOR = {
     "window": "the receiver's window",
@@ -96,7 +102,7 @@ def overview(connections: Sequence[Entry]) -> str:
             str(connection["number"]), *connection["ends"], format_duration(connection["began_s"]),
             format_duration(connection["duration_s"]),
             *(format_size(each["unique_bytes"]) for each in connection["directions"]),
-            _rate(max(each["throughput_bps"] or 0.0 for each in connection["directions"])),
+            format_rate(_greater_bps(connection)),
             f"{sum(each['retransmissions']['count'] for each in connection['directions']):,}",
             connection["ending"],
         )
@@ -120,7 +126,7 @@ def connection_text(entry: Entry) -> str:
     else:
         lines += [f"   {line}" for line in (_place(entry), *_unknown_scales(entry)) if line]
     directions = entry["directions"]
-    rows = [(name, *cells) for name, cells in _rows(directions) if set(cells) != {NOTHING}]
+    rows = [(name, *cells) for name, cells in _rows(directions) if set(cells) != {UNKNOWN}]
     lines += ["", *_indented(align(("", *ARROWS), rows, (False, True, True)))]
     for arrow, direction in zip(ARROWS, directions, strict=True):
         if direction["waiting_s"]:
@@ -172,7 +178,7 @@ def clock_doubt(entry: Entry) -> str:
 def pair_text(entry: Entry) -> str:
     """Return what the traces of both ends of a connection say together."""
     directions = entry["directions"]
-    rows = [(name, *cells) for name, cells in _crossing_rows(directions) if set(cells) != {NOTHING}]
+    rows = [(name, *cells) for name, cells in _crossing_rows(directions) if set(cells) != {UNKNOWN}]
     lines = [
         f"{' and '.join(map(str, entry['numbers']))}  {entry['ends'][0]} → {entry['ends'][1]}",
         "", *_indented(align(("", *ARROWS), rows, (False, True, True))),
@@ -200,7 +206,9 @@ def pair_text(entry: Entry) -> str:
             (
                 shut["closed_by"],
                 *(
-                    _at(seen and seen[name]) if name == "began_s" else _time(seen and seen[name])
+                    _at(seen and seen[name])
+                    if name == "began_s"
+                    else format_duration(seen and seen[name])
                     for seen in (shut["at_sender"], shut["at_receiver"])
                     for name in ("began_s", "duration_s", "pause_s")
                 ),
@@ -222,7 +230,9 @@ def _crossing_rows(directions: Sequence[Entry]) -> Iterator[tuple[str, tuple[str
     for name in SPREAD:
         yield (
             f"one-way delay {name}",
-            tuple(_time((direction["owd_s"] or {}).get(name)) for direction in directions),
+            tuple(
+                format_duration((direction["owd_s"] or {}).get(name)) for direction in directions
+            ),
         )
 
 
@@ -232,7 +242,7 @@ def exchanges_text(exchanges: Sequence[Entry]) -> str:
     rows = [
         (
             exchange["protocol"], exchange["from"], exchange["to"], f"{exchange['packets']:,}",
-            format_size(exchange["bytes"]), _rate(exchange["rate_bps"]),
+            format_size(exchange["bytes"]), format_rate(exchange["rate_bps"] or None),
         )
         for exchange in exchanges
     ]  # fmt: skip
@@ -243,39 +253,40 @@ def _rows(directions: Sequence[Entry]) -> Iterator[tuple[str, tuple[str, ...]]]:
     def row(name: str, cell: Any) -> tuple[str, tuple[str, ...]]:
         return name, tuple(cell(direction) for direction in directions)
 
-    yield row("packets", lambda direction: f"{direction['packets']:,}")
-    yield row("data", lambda direction: _size(direction["unique_bytes"] or None))
-    yield row("throughput", lambda direction: _rate(direction["throughput_bps"]))
+    yield row("packets", lambda each: f"{each['packets']:,}")
+    yield row("data", lambda each: format_size(each["unique_bytes"] or None))
+    yield row("throughput", lambda each: format_rate(each["throughput_bps"] or None))
     for tool in TOOLS:
         name = f"throughput_{tool.lower()}_bps"
         yield row(
             f"  as {tool} has it",
-            lambda direction, name=name: _rate(direction["throughput_bps"] and direction[name]),
+            lambda each, name=name: format_rate(
+                (each["throughput_bps"] and each[name]) or None
+            ),
         )
-    yield row("segment size (MSS)", lambda direction: _plain(direction["mss_bytes"], " B"))
+    yield row("segment size (MSS)", lambda each: _plain(each["mss_bytes"], " B"))
     yield row("window scale", _scale)
-    yield row("SACK", lambda direction: _yes(direction["sack_permitted"]))
-    yield row("timestamps", lambda direction: _yes(direction["timestamps"]))
-    yield row("initial window", lambda direction: _segments(direction["initial_window_segments"]))
-    yield row("RTT of the handshake", lambda direction: _time(direction["handshake_rtt_s"]))
+    yield row("SACK", lambda each: _yes(each["sack_permitted"]))
+    yield row("timestamps", lambda each: _yes(each["timestamps"]))
+    yield row("initial window", lambda each: _segments(each["initial_window_segments"]))
+    yield row("RTT of the handshake", lambda each: format_duration(each["handshake_rtt_s"]))
     for name in SPREAD:
         yield row(
-            f"RTT {name}", lambda direction, name=name: _time((direction["rtt_s"] or {}).get(name))
+            f"RTT {name}",
+            lambda each, name=name: format_duration((each["rtt_s"] or {}).get(name)),
         )
-    yield row("RTT samples", lambda direction: _some((direction["rtt_s"] or {}).get("samples", 0)))
-    yield row("retransmissions", lambda direction: _some(direction["retransmissions"]["count"]))
-    yield row("  data", lambda direction: _size(direction["retransmissions"]["bytes"] or None))
+    yield row("RTT samples", lambda each: _some((each["rtt_s"] or {}).get("samples", 0)))
+    yield row("retransmissions", lambda each: _some(each["retransmissions"]["count"]))
+    yield row("  data", lambda each: format_size(each["retransmissions"]["bytes"] or None))
     for name in AGAIN:
-        yield row(
-            f"  {name}", lambda direction, name=name: _some(direction["retransmissions"][name])
-        )
+        yield row(f"  {name}", lambda each, name=name: _some(each["retransmissions"][name]))
     for title, name in COUNTED.items():
-        yield row(title, lambda direction, name=name: _some(direction[name] or 0))
-    yield row("most in flight", lambda direction: _size(direction["flight_max_bytes"]))
-    yield row("receiver's window, least", lambda direction: _size(direction["window_min_bytes"]))
-    yield row("receiver's window, most", lambda direction: _size(direction["window_max_bytes"]))
-    yield row("passed over, never seen", lambda direction: _size(direction["absent_bytes"] or None))
-    yield row("missing in the trace", lambda direction: _size(direction["unseen_bytes"] or None))
+        yield row(title, lambda each, name=name: _some(each[name] or 0))
+    yield row("most in flight", lambda each: format_size(each["flight_max_bytes"]))
+    yield row("receiver's window, least", lambda each: format_size(each["window_min_bytes"]))
+    yield row("receiver's window, most", lambda each: format_size(each["window_max_bytes"]))
+    yield row("passed over, never seen", lambda each: format_size(each["absent_bytes"] or None))
+    yield row("missing in the trace", lambda each: format_size(each["unseen_bytes"] or None))
 
 
 def _opened(entry: Entry) -> str:
@@ -333,8 +344,8 @@ def _zero_windows(entry: Entry) -> str:
     rows = [
         (
             shut["closed_by"], _at(shut["began_s"]), _at(shut["ended_s"]),
-            _time(shut["duration_s"]), str(shut["acks"]), str(shut["probes"]),
-            _at(shut["window_full_s"]), _at(shut["unread_s"]), _time(shut["pause_s"]),
+            format_duration(shut["duration_s"]), str(shut["acks"]), str(shut["probes"]),
+            _at(shut["window_full_s"]), _at(shut["unread_s"]), format_duration(shut["pause_s"]),
         )
         for shut in entry["zero_windows"]
     ]  # fmt: skip
@@ -350,27 +361,15 @@ def _listed(parts: Sequence[str]) -> str:
 
 
 def _at(time_s: float | None) -> str:
-    return NOTHING if time_s is None else f"{time_s:.3f} s"
-
-
-def _time(value_s: float | None) -> str:
-    return NOTHING if value_s is None else format_duration(value_s)
-
-
-def _rate(value_bps: float | None) -> str:
-    return format_rate(value_bps) if value_bps else NOTHING
-
-
-def _size(value_bytes: int | None) -> str:
-    return NOTHING if value_bytes is None else format_size(value_bytes)
+    return UNKNOWN if time_s is None else f"{time_s:.3f} s"
 
 
 def _some(count: int) -> str:
-    return f"{count:,}" if count else NOTHING
+    return f"{count:,}" if count else UNKNOWN
 
 
 def _plain(value: int | None, unit: str = "") -> str:
-    return NOTHING if value is None else f"{value}{unit}"
+    return UNKNOWN if value is None else f"{value}{unit}"
 
 
 def _scale(direction: Entry) -> str:
@@ -381,8 +380,13 @@ def _scale(direction: Entry) -> str:
 
 
 def _segments(count: int | None) -> str:
-    return NOTHING if count is None else format_count(count, "segment")
+    return UNKNOWN if count is None else format_count(count, "segment")
 
 
 def _yes(value: bool | None) -> str:
-    return NOTHING if value is None else "yes" if value else "no"
+    return UNKNOWN if value is None else "yes" if value else "no"
+
+
+def _greater_bps(connection: Entry) -> float | None:
+    """Return the throughput of the direction with more of it; None if nothing was sent."""
+    return max(each["throughput_bps"] or 0.0 for each in connection["directions"]) or None

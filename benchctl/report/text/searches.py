@@ -35,8 +35,8 @@ def search_table(report: Report) -> Pivot | None:
             *(str(one.point.get(axis, "-")) for axis in axes),
             *[str(one.repeat)] * repeats,
             rate_text(search, one),
-            *[_rate(one.expected_bps)] * expected,
-            _rate(one.finding.failing_bps),
+            *[format_rate(one.expected_bps)] * expected,
+            format_rate(one.finding.failing_bps),
             one.finding.why or "-",
             str(one.finding.tries),
             "yes" if one.finding.confirmed else "no",
@@ -53,11 +53,11 @@ def rate_text(search: Search, found: Found) -> str:
     """Write the highest rate that passes: ``at least 1.00 Gbit/s`` at the end of the range."""
     match found.finding.outcome:
         case SearchOutcome.AT_LEAST:
-            return f"at least {_rate(search.high_bps)}"
+            return f"at least {format_rate(search.high_bps)}"
         case SearchOutcome.BELOW:
-            return f"below {_rate(search.low_bps)}"
+            return f"below {format_rate(search.low_bps)}"
         case SearchOutcome.FOUND | SearchOutcome.OPEN:
-            return _rate(found.finding.passing_bps)
+            return format_rate(found.finding.passing_bps)
 
 
 def search_name(search: Search, found: Found) -> str:
@@ -125,7 +125,3 @@ def detection(search: Search, lasts_s: float, metrics: Iterable[str]) -> tuple[b
     text = f"{by} only from {least} on: {precision} overflows the queue in {takes}"
     enough_s = math.ceil(search.overflow_s * 10) / 10
     return False, text, f"set duration={enough_s:g}s, or add a ping, whose delay rises sooner"
-
-
-def _rate(rate_bps: float | None) -> str:
-    return "-" if rate_bps is None else format_rate(rate_bps)
