@@ -26,6 +26,12 @@ def protocol_of(flow: RecordedFlow) -> str:
     return flow.protocol or str(flow.requested.get("protocol", ""))
 
 
+def fewest_packets(figures: Figures) -> float:
+    """Return how many packets arrived in the direction with the fewest."""
+    counts = (each.value for (_, name), each in figures.items() if name == "packets_received")
+    return min(counts, default=0.0)
+
+
 class FlowReport(Struct, frozen=True):
     """One flow of a trial, by its last attempt.
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from benchctl.analysis.flow.sharing import fair_after_s
-from benchctl.analysis.results import FlowReport, TrialReport, asked_bps
+from benchctl.analysis.results import TrialReport, asked_bps
 from benchctl.analysis.runs.drift import Drift, drifts_in
 from benchctl.analysis.runs.summary import (
     Measured,
@@ -74,7 +75,7 @@ def without_figures(report: Report) -> str:
     return f"{what}{yet(report.run)}"
 
 
-class StoredRun(Struct, frozen=True):
+class StoredRun(Struct, frozen=True, dict=True):
     """A run in a store: the input of exports.
 
     ``trial`` is the number of the only one that is exported, from 1; None for all.
@@ -84,9 +85,9 @@ class StoredRun(Struct, frozen=True):
     run: Run
     trial: int | None = None
 
-    @property
+    @cached_property
     def report(self) -> Report:
-        """The run in its current state. Raises StoreError."""
+        """The run as it was when this was first asked for. Raises StoreError."""
         return read_report(self.reader, self.run, self.trial)
 
     def trials(self) -> Iterator[Trial]:
@@ -127,16 +128,7 @@ def read_ended(reader: Reader, run: Run, number: int | None = None) -> Iterator[
     most = LEAST_SERIES if any(expectation.events for expectation in run.settings.expect) else 0
     for trial in _trials(reader, run, number):
         if trial.status.has_ended:
-            flows = [
-                FlowReport(
-                    flow,
-                    reader.figures(flow.id),
-                    reader.events(flow.id),
-                    reader.intervals(flow.id, most) if most else 0,
-                )
-                for flow in reader.flows(trial.id)
-            ]
-            yield TrialReport(trial, flows)
+            yield TrialReport(trial, reader.flow_reports(trial.id, most=most))
 
 
 def report_of(

@@ -20,6 +20,7 @@ from msgspec.structs import replace
 
 from benchctl.analysis.flow.held import held
 from benchctl.analysis.flow.laws import terms_of
+from benchctl.analysis.results import FlowReport
 from benchctl.errors import GoneError, StoreError, UsageError
 from benchctl.metrics import Aspect, of_aspect
 from benchctl.run.codec import convert, from_json, from_row
@@ -411,6 +412,23 @@ class Reader:
             return found
         # A program that knew no laws measured it.
         return held(found, terms_of(next(self._decoded(map(_requested, (flow,))))))
+
+    def flow_reports(
+        self, trial_id: int, *, all_attempts: bool = False, most: int = 0
+    ) -> list[FlowReport]:
+        """Return the flows of a trial with what they came to, of the last attempt or of all.
+
+        Intervals are counted up to ``most``.
+        """
+        return [
+            FlowReport(
+                flow,
+                self.figures(flow.id),
+                self.events(flow.id),
+                self.intervals(flow.id, most) if most else 0,
+            )
+            for flow in self.flows(trial_id, all_attempts=all_attempts)
+        ]
 
     def events(self, flow_id: int) -> list[FlowEvent]:
         """Return what happened within a flow, in order of time."""

@@ -23,6 +23,7 @@ from msgspec.structs import replace
 
 from benchctl.analysis.clocks.levels import LEAST_LEVELS, PACKETS_OF_LEVEL
 from benchctl.analysis.distributions import t_quantile
+from benchctl.analysis.results import fewest_packets
 from benchctl.analysis.runs.compare import comparison_key, welch_interval
 from benchctl.analysis.runs.summary import (
     Measured,
@@ -278,7 +279,7 @@ def _of_events(
             if of_delays:
                 least = LEAST_LEVELS * PACKETS_OF_LEVEL
             short = sum(
-                not count and (_packets(one) if of_delays else one.intervals) < least
+                not count and (fewest_packets(one.figures) if of_delays else one.intervals) < least
                 for count, one in zip(counts, repeats, strict=True)
             )
             of = f"{seen} of {len(counts)}" if seen else str(len(counts))
@@ -303,12 +304,6 @@ def _of_events(
 
 def _count(rule: EventRule, measured: Measured) -> int:
     return sum(rule.kind in (ANY_EVENT, event.kind) for event in measured.events)
-
-
-def _packets(measured: Measured) -> float:
-    """Return how many packets arrived in the direction with the fewest."""
-    return min((f.value for (_, name), f in measured.figures.items() if name == "packets_received"),
-               default=0.0)  # fmt: skip
 
 
 def _where(what: str, point: Mapping[str, Any]) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from benchctl.cli.shared import completion
+from benchctl.cli.shared import completion, options
 from benchctl.visible import visible
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def serve(
     from benchctl.engine.serve import serve as run
     from benchctl.hosts.local.addresses import own_addresses
 
-    lasts_s = _seconds(duration)
+    lasts_s = options.lasting(duration)
     servers = _servers(tools, bind, _networks(allow))
     here = [bind] if bind else own_addresses()
 
@@ -90,16 +90,6 @@ def serve(
         print("benchctl: anyone who reaches these ports can measure with this host; "
               "--allow NETWORK restricts it", file=sys.stderr)  # fmt: skip
     run(servers, lasts_s, Audience(listens, says))
-
-
-def _seconds(duration: str | None) -> float | None:
-    from benchctl.errors import UsageError
-    from benchctl.units import parse_duration
-
-    try:
-        return None if duration is None else parse_duration(duration)
-    except ValueError as error:
-        raise UsageError(f"--for: {error}") from None
 
 
 def _networks(texts: Sequence[str]) -> tuple[str, ...]:

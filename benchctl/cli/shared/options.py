@@ -415,6 +415,16 @@ def reject_beside(option: str, others: Mapping[str, object]) -> None:
         raise UsageError(f"{option} and {given[0]} exclude each other", "remove one of the two")
 
 
+def lasting(duration: str | None) -> float | None:
+    """Return the seconds of a ``--for``. Raises UsageError."""
+    from benchctl.units import parse_duration
+
+    try:
+        return None if duration is None else parse_duration(duration)
+    except ValueError as error:
+        raise UsageError(f"--for: {error}") from None
+
+
 def format_for(given: str | None, output: Path | None, *, live_events: bool = False) -> str:
     """Return the output format: by name, by the output file's ending, or a table.
 

@@ -36,7 +36,7 @@ from benchctl.report.progress.progress import (
     QuietProgress,
     colour_forced,
 )
-from benchctl.report.report import StoredRun, read_report
+from benchctl.report.report import StoredRun
 from benchctl.run.record import Run
 from benchctl.run.status import Status
 from benchctl.store.follow import Follower, RunEvent
@@ -267,23 +267,24 @@ class _Watch:
             print(f"benchctl: the runner died{code}", file=sys.stderr)
         if run.status in (Status.PLANNED, Status.INTERRUPTED, Status.DIED):
             _tell_how_to_continue(run)
+        stored = StoredRun(self._reader, run)
         with suppress(NoReaderError):
             if events is not None and events.error is not None:
                 raise events.error
             if asked.times < 2 and events is None:
-                form, stored = self._showing.form, StoredRun(self._reader, run)
+                form = self._showing.form
                 with coloured() if form == "table" else nullcontext():
                     formats.write(formats.load(form), stored, self._showing.output)
             if asked.times < 2 and self._showing.junit is not None:
-                self._write_junit(run, self._showing.junit)
+                self._write_junit(stored, self._showing.junit)
         if asked.by is None:  # else whoever stopped it is there
             announce(self._showing.notify, run, time.monotonic() - self._begun_s)
-        return _exit_code(self._reader, run, exit_code, asked, strict=self._showing.strict)
+        return _exit_code(stored, exit_code, asked, strict=self._showing.strict)
 
-    def _write_junit(self, run: Run, output: Output) -> None:
+    def _write_junit(self, stored: StoredRun, output: Output) -> None:
         from benchctl.report.exports.junit import junit
 
-        output.write(junit(read_report(self._reader, run), strict=self._showing.strict))
+        output.write(junit(stored.report, strict=self._showing.strict))
         output.publish()
 
 
@@ -389,12 +390,13 @@ class _EventWriter:
             print(f"benchctl: {error.message}; the run continues", file=sys.stderr)
 
 
-def _exit_code(reader: Reader, run: Run, runner: int, asked: Asked, *, strict: bool) -> int:
+def _exit_code(stored: StoredRun, runner: int, asked: Asked, *, strict: bool) -> int:
+    run = stored.run
     if asked.by is not None:
         return SIGNAL_CODES[asked.by]
     if run.status is Status.DIED and runner == 0:
         return BenchctlError.exit_code
     if runner != 0:
         return runner if runner > 0 else BenchctlError.exit_code
-    unmet = any(outcome.fails(strict=strict) for outcome in read_report(reader, run).outcomes)
+    unmet = any(outcome.fails(strict=strict) for outcome in stored.report.outcomes)
     return 1 if run.status is not Status.OK or unmet else 0

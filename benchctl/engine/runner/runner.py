@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benchctl.analysis.results import FlowReport, TrialReport
+from benchctl.analysis.results import TrialReport
 from benchctl.backends import Registry
 from benchctl.engine.checks.sessions import check_sessions
 from benchctl.engine.checks.tools import Toolbox
@@ -325,11 +325,7 @@ def _is_of_run(hook: Hook) -> bool:
 
 def _results(reader: Reader, run_id: int, from_position: int) -> Iterator[TrialReport]:
     for trial in reader.trials(run_id, from_position):
-        flows = [
-            FlowReport(flow, reader.figures(flow.id), reader.events(flow.id))
-            for flow in reader.flows(trial.id)
-        ]
-        yield TrialReport(trial, flows)
+        yield TrialReport(trial, reader.flow_reports(trial.id))
 
 
 def site_of(settings: Settings, note: Callable[[str], None]) -> Site:

@@ -18,7 +18,7 @@ from benchctl.analysis.clocks.clocks import (
     clocks_of,
     clocks_over,
 )
-from benchctl.analysis.results import FlowReport
+from benchctl.analysis.results import FlowReport, fewest_packets
 from benchctl.analysis.runs.summary import at_point
 from benchctl.report.report import Report
 from benchctl.run.record import ClockReading, RecordedFlow, Run, Trial
@@ -129,7 +129,7 @@ def _points(report: Report) -> dict[str, list[tuple[str, ClockPoint]]]:
             if flow.flow.status.counts and (clocks := clocks_in(report.run, flow)) is not None:
                 where = at_point(trial.trial.point)
                 where += f", repeat {trial.trial.repeat}" if trial.trial.repeat > 1 else ""
-                point = ClockPoint(_moment(flow), _packets(flow), clocks)
+                point = ClockPoint(_moment(flow), fewest_packets(flow.figures), clocks)
                 seen.setdefault(flow.flow.name, []).append((where, point))
     return seen
 
@@ -143,16 +143,6 @@ def _moment(report: FlowReport) -> float:
     began, ended = flow.started_time or 0.0, flow.finished_time or flow.started_time or 0.0
     known = any(metric == "clock_drift_ratio" for _, metric in report.figures)
     return began if known else (began + ended) / 2
-
-
-def _packets(report: FlowReport) -> float:
-    """Return how many packets arrived in the direction with the fewest."""
-    counts = [
-        figure.value
-        for (_, metric), figure in report.figures.items()
-        if metric == "packets_received"
-    ]
-    return min(counts, default=0.0)
 
 
 def clock_entry(clocks: Clocks) -> dict[str, Any]:

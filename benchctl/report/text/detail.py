@@ -40,12 +40,12 @@ def read_details(reader: Reader, run: Run, from_position: int = 0) -> Iterator[T
     """Yield the trials of a run from a position on, in order of execution. Raises StoreError."""
     notes = reader.notes(run.id)
     for trial in reader.trials(run.id, from_position):
-        flows = reader.flows(trial.id, all_attempts=True)
-        ids = {flow.id for flow in flows}
+        flows = reader.flow_reports(trial.id, all_attempts=True)
+        ids = {report.flow.id for report in flows}
         yield TrialDetail(
             run,
             trial,
-            [FlowReport(flow, reader.figures(flow.id), reader.events(flow.id)) for flow in flows],
+            flows,
             [note for note in notes if note.trial_id == trial.id or note.flow_id in ids],
         )
 

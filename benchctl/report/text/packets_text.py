@@ -260,9 +260,7 @@ def _rows(directions: Sequence[Entry]) -> Iterator[tuple[str, tuple[str, ...]]]:
         name = f"throughput_{tool.lower()}_bps"
         yield row(
             f"  as {tool} has it",
-            lambda each, name=name: format_rate(
-                (each["throughput_bps"] and each[name]) or None
-            ),
+            lambda each, name=name: format_rate((each["throughput_bps"] and each[name]) or None),
         )
     yield row("segment size (MSS)", lambda each: _plain(each["mss_bytes"], " B"))
     yield row("window scale", _scale)

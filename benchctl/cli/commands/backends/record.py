@@ -121,7 +121,7 @@ def record(
         Role.SERVER if server else Role.CLIENT,
         _direction(direction, backend),
         _parameters(settings, backend),
-        _seconds(duration),
+        options.lasting(duration),
     )
     _check_new(case, place)
     told = run(job)
@@ -238,13 +238,3 @@ def _direction(text: str | None, backend: AnyBackend | None) -> Direction | None
     who = "no direction" if backend is None else f"{backend.name} cannot measure in it"
     hint = nearest(text, can) or f"supported: {', '.join(can)}"
     raise UsageError(f"--direction {text}: {who}", hint)
-
-
-def _seconds(duration: str | None) -> float | None:
-    from benchctl.errors import UsageError
-    from benchctl.units import parse_duration
-
-    try:
-        return None if duration is None else parse_duration(duration)
-    except ValueError as error:
-        raise UsageError(f"--for: {error}") from None
