@@ -88,7 +88,9 @@ def news_of_levels(
             better = runs[-1].vocabulary.describe(metric).better
             rows_of = [rows.get(place, ()) for place in range(len(tables))]
             trends = trends_of(times, rows_of, better, error=error)
-            lacking = [one for one in trends if one.changes and told.lacks(one, one.changes[-1])]
+            lacking = [
+                each for each in trends if each.changes and told.lacks(each, each.changes[-1])
+            ]
             usual = _usual_outliers(trends) if lacking else ()
             for trend in lacking:
                 if not _is_disturbed(trend, len(times), usual):
@@ -127,7 +129,7 @@ def _usual_outliers(trends: Iterable[Trend]) -> list[float]:
         for trend in trends
         for apart in single_outliers([row.spread.mean for row in trend.rows.values()])
     ]
-    sides = [one for one in found if one < 0], [one for one in found if one > 0]
+    sides = [apart for apart in found if apart < 0], [apart for apart in found if apart > 0]
     return [median(side) for side in sides if len(side) >= LEAST_OUTLIERS]
 
 
@@ -154,7 +156,7 @@ def _is_disturbed(trend: Trend, runs: int, usual: Iterable[float]) -> bool:
         )
         if lasted < LEAST_USUAL:
             apart = level / other - 1
-            if any(abs(apart - one) <= ALIKE * abs(one) for one in usual):
+            if any(abs(apart - gap) <= ALIKE * abs(gap) for gap in usual):
                 return True
     return False
 
@@ -259,14 +261,15 @@ class _Told:
         """
         key, hosts = _key(_about(trend.first)), self._hosts(_about(trend.first))
         near = [
-            one
+            begun
             for host in hosts
-            for one in self._begun.get(host, ())
-            if abs(one.place - change.run) <= (LEAST_LEVEL if one.hosts == hosts else MOST_APART)
+            for begun in self._begun.get(host, ())
+            if abs(begun.place - change.run)
+            <= (LEAST_LEVEL if begun.hosts == hosts else MOST_APART)
         ]
-        if not near or key in [one.key for one in near]:
+        if not near or key in [begun.key for begun in near]:
             return ""
-        return min(near, key=lambda one: abs(one.place - change.run)).run
+        return min(near, key=lambda begun: abs(begun.place - change.run)).run
 
 
 FlowPoint = tuple[str, tuple[tuple[str, str], ...]]

@@ -42,7 +42,7 @@ def delays_error_s(flow: RecordedFlow) -> float | None:
 
     None if the packets of both ends were not recorded by clocks that are known.
     """
-    errors_s = (one.get("clock_error_s") for one in flow.paired)
+    errors_s = (pair.get("clock_error_s") for pair in flow.paired)
     return next((error_s for error_s in errors_s if error_s is not None), None)
 
 
@@ -78,9 +78,9 @@ def _between_hosts(report: Report) -> Iterator[str]:
     """
     told = {}
     for trial in report.trials:
-        for one in trial.flows:
-            if any(metric == "owd_s" for _, metric in one.figures):
-                told[one.flow.name] = apart_text(trial.trial, one.flow)
+        for flow in trial.flows:
+            if any(metric == "owd_s" for _, metric in flow.figures):
+                told[flow.flow.name] = apart_text(trial.trial, flow.flow)
     yield from (f"{flow}: {text}" for flow, text in told.items() if text)
 
 

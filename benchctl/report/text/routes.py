@@ -34,16 +34,16 @@ def route_text(route: Sequence[TracedHop]) -> str:
 def is_same(a: Sequence[TracedHop], b: Sequence[TracedHop]) -> bool:
     """Return whether two routes may be one: as long, and at each hop some common address."""
     return len(a) == len(b) and all(
-        not one.addresses or not other.addresses or one.addresses.keys() & other.addresses.keys()
-        for one, other in zip(a, b, strict=True)
+        not hop.addresses or not other.addresses or hop.addresses.keys() & other.addresses.keys()
+        for hop, other in zip(a, b, strict=True)
     )
 
 
 def together(a: Sequence[TracedHop], b: Sequence[TracedHop]) -> _Route:
     """Return the addresses of two routes that are as long, without figures."""
     return tuple(
-        TracedHop({**(Counter(one.addresses) + Counter(other.addresses))})
-        for one, other in zip(a, b, strict=True)
+        TracedHop({**(Counter(hop.addresses) + Counter(other.addresses))})
+        for hop, other in zip(a, b, strict=True)
     )
 
 
@@ -116,9 +116,9 @@ def _is_more_silent(hop: TracedHop, end: TracedHop) -> bool:
     The two shares differ by three standard errors of their difference if both are the same.
     """
     counts = [
-        (one.figures["hop_unanswered"].value, one.figures["hop_probes"].value)
-        for one in (hop, end)
-        if {"hop_unanswered", "hop_probes"} <= one.figures.keys()
+        (place.figures["hop_unanswered"].value, place.figures["hop_probes"].value)
+        for place in (hop, end)
+        if {"hop_unanswered", "hop_probes"} <= place.figures.keys()
     ]
     if len(counts) < 2:
         return False
@@ -161,12 +161,12 @@ def route_differences(*reports: Report) -> Iterator[tuple[str, ...]]:
     """Yield a row for each flow and point whose runs took other routes: what, then in each run."""
     found = [_ways(report) for report in reports]
     for key in dict.fromkeys(key for ways in found for key in ways):
-        ways = [one[key][1] if key in one else [] for one in found]
+        ways = [routes[key][1] if key in routes else [] for routes in found]
         routes = [[route for route, _ in way] for way in ways]
         if all(
             any(is_same(a, b) for b in routes[0]) for route in routes[1:] for a in route
         ) and all(routes):
             continue
-        point = next(one[key][0] for one in found if key in one)
+        point = next(routes[key][0] for routes in found if key in routes)
         name = f"route of {key[0]}{at_point(point)}"
         yield name, *(_told(way) if way else "-" for way in ways)

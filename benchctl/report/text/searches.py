@@ -32,16 +32,16 @@ def search_table(report: Report) -> Pivot | None:
     ]  # fmt: skip
     rows = [
         (
-            *(str(one.point.get(axis, "-")) for axis in axes),
-            *[str(one.repeat)] * repeats,
-            rate_text(search, one),
-            *[format_rate(one.expected_bps)] * expected,
-            format_rate(one.finding.failing_bps),
-            one.finding.why or "-",
-            str(one.finding.tries),
-            "yes" if one.finding.confirmed else "no",
+            *(str(result.point.get(axis, "-")) for axis in axes),
+            *[str(result.repeat)] * repeats,
+            rate_text(search, result),
+            *[format_rate(result.expected_bps)] * expected,
+            format_rate(result.finding.failing_bps),
+            result.finding.why or "-",
+            str(result.finding.tries),
+            "yes" if result.finding.confirmed else "no",
         )
-        for one in found
+        for result in found
     ]
     texts = len(axes)
     right = [texts <= place < len(heads) and heads[place] not in ("by", "confirmed")
@@ -90,9 +90,10 @@ def unanswered(report: Report, *, ends: bool = False) -> Iterator[str]:
     search = report.run.settings.search
     if search is None:
         return
-    for one in report.found:
-        name = f"search{at_point(one.point)}{f', repeat {one.repeat}' * (one.repeat > 1)}"
-        finding, rate = one.finding, rate_text(search, one)
+    for result in report.found:
+        repeat = f", repeat {result.repeat}" * (result.repeat > 1)
+        name = f"search{at_point(result.point)}{repeat}"
+        finding, rate = result.finding, rate_text(search, result)
         if finding.outcome is SearchOutcome.OPEN:
             why = f": {finding.why}" if finding.why else ""
             yield f"{name}: not found in {finding.tries} tries{why}"
