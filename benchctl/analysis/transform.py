@@ -28,7 +28,7 @@ def transform(values: Sequence[complex]) -> list[complex]:
     Cooley and Tukey, Mathematics of Computation 19 (1965), for any factors of the length.
     """
     n = len(values)
-    factor = next((one for one in FACTORS if n % one == 0), n)
+    factor = next((divisor for divisor in FACTORS if n % divisor == 0), n)
     if n <= 1:
         return list(values)
     turns = [cmath.exp(-2j * math.pi * k / n) for k in range(n)]

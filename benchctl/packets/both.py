@@ -72,32 +72,32 @@ class TracePair(NamedTuple):
                 yield direction, ours, None
 
 
-def pairs_of(one: TracePlace, other: TracePlace, *, whole: bool = False) -> Iterator[TracePair]:
+def pairs_of(first: TracePlace, second: TracePlace, *, whole: bool = False) -> Iterator[TracePair]:
     """Yield the connections that are in both traces.
 
     ``whole`` says that both were recorded before the connections began and after they ended; else
     each was from its first packet to its last.
     """
-    began_ns = one.trace.capture.began_ns, other.trace.capture.began_ns
+    began_ns = first.trace.capture.began_ns, second.trace.capture.began_ns
     if None in began_ns:
         return
     shift_s = (began_ns[1] - began_ns[0]) / 1e9  # type: ignore[operator]
-    shift_s -= other.ahead_s - one.ahead_s
+    shift_s -= second.ahead_s - first.ahead_s
     there: dict[bytes, int] = {}
-    for number, connection in enumerate(other.trace.connections):
+    for number, connection in enumerate(second.trace.connections):
         there.setdefault(connection.ends, number)
         there.setdefault(reverse(connection.ends), number)
-    for number, connection in enumerate(one.trace.connections):
+    for number, connection in enumerate(first.trace.connections):
         if (found := there.pop(connection.ends, None)) is None:
             continue
         there.pop(reverse(connection.ends), None)
-        again = other.trace.connections[found]
+        again = second.trace.connections[found]
         crossings = []
         near = _near(connection, again)
         for direction in (0, 1):
             ends = connection.ends if direction == 0 else reverse(connection.ends)
-            here, far = (place.passages.of.get(ends, Passed()) for place in (one, other))
-            seen = [(0.0, place.trace.frames.last_s) for place in (one, other)]
+            here, far = (place.passages.of.get(ends, Passed()) for place in (first, second))
+            seen = [(0.0, place.trace.frames.last_s) for place in (first, second)]
             if direction == near:
                 crossing = follow(here, far, shift_s, ALWAYS if whole else seen[1])
             else:

@@ -89,11 +89,14 @@ class Passages:
                 piece = length
             for number, at in enumerate(range(0, length, piece)):
                 size = min(piece, length - at)
-                one = ident and (ident + number) & 0xFFFF
+                piece_ident = ident and (ident + number) & 0xFFFF
                 # The last piece alone keeps these two flags; all have the window of the first.
                 kept = flags & ~(PSH | FIN)
                 passed.add(
-                    time_s, hash(((seq + at) & MASK, size, ack, kept, one, options)), seq + at, size
+                    time_s,
+                    hash(((seq + at) & MASK, size, ack, kept, piece_ident, options)),
+                    seq + at,
+                    size,
                 )
 
     def _announce(self, ends: bytes, options: bytes) -> None:

@@ -215,8 +215,8 @@ class Connection:
     @property
     def one_way(self) -> bool:
         """Whether only one end's packets are in the trace, though it answers the other's."""
-        one = next((half for half in self.halves if half.packets), None)
-        return one is not None and not one.peer.packets and self._answers
+        half = next((half for half in self.halves if half.packets), None)
+        return half is not None and not half.peer.packets and self._answers
 
     def finish(self) -> None:
         """Nothing follows."""

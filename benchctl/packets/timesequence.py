@@ -57,9 +57,9 @@ class Strokes:
         column_s = (max(self.times_s) - min(self.times_s)) / dots
         size = (max(self.ends) - min(self.starts)) / dots
         kept = [*_touching(self._columns(column_s), size)]
-        self.times_s = array("d", (one[2] for one in kept))
-        self.starts = array("q", (one[0] for one in kept))
-        self.ends = array("q", (one[1] for one in kept))
+        self.times_s = array("d", (stroke[2] for stroke in kept))
+        self.starts = array("q", (stroke[0] for stroke in kept))
+        self.ends = array("q", (stroke[1] for stroke in kept))
 
     def _columns(self, width_s: float) -> Iterator[list[tuple[int, int, float]]]:
         """Yield the strokes of each column."""

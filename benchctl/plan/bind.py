@@ -59,7 +59,7 @@ class Binder:
         self._document = document
         self._ends = {LOCAL.name, *hosts, *profile.hosts}
         self._peers = {*self._ends, *profile.servers}
-        inner = [way for host in profile.hosts.values() for way in host.interfaces]
+        inner = [interface for host in profile.hosts.values() for interface in host.interfaces]
         self._interfaces = {*interfaces, *profile.interfaces, *inner}
         self._remote = profile.outside.remote
         self._hidden = {name for name, host in profile.hosts.items() if not host.reachable}
@@ -71,7 +71,7 @@ class Binder:
         self._targets = Targets(document, registry, matrix)
         self._writes = self._targets.of_values
         self._writing = {
-            flow: {value: one for value, one in self._writes.items() if flow in one.flows}
+            flow: {value: writes for value, writes in self._writes.items() if flow in writes.flows}
             for flow in self._targets.written
         }
         self._choosing = self._targets.constants.chosen is not None or any(
@@ -205,8 +205,8 @@ class Binder:
     def _make_route(self, name: str, writes: tuple[Writes, ...]) -> _Route:
         written = self._targets.written[name]
         over: dict[str, Any] = dict(written)
-        for one in (self._targets.constants, *writes):
-            over |= one.routes.get(name, {})
+        for write in (self._targets.constants, *writes):
+            over |= write.routes.get(name, {})
         backend = self._targets.backends[name][over["backend"]]
         defaults = self._document.model.defaults.model_dump(by_alias=True, exclude_unset=True)
         fields = {
@@ -336,8 +336,8 @@ class Binder:
     def _refused(self, flow: str, writes: tuple[Writes, ...], reason: str) -> ProfileError:
         route, backend = self._route(flow, tuple([write for write in writes if write.routes]))
         given = {*self._targets.written[flow], *route.parameters}
-        for one in (self._targets.constants, *writes):
-            given |= one.routes.get(flow, {}).keys() | one.parameters.get(flow, {}).keys()
+        for write in (self._targets.constants, *writes):
+            given |= write.routes.get(flow, {}).keys() | write.parameters.get(flow, {}).keys()
         named = [word for word in re.findall(r"\w+", reason) if word in given - _COMMON_WORDS]
         if not named and writes:
             reason = f"{reason} (at {point_text(writes)})"
@@ -354,8 +354,8 @@ class Binder:
                 defaults = self._document.model.defaults
                 if name in defaults.model_dump(by_alias=True, exclude_unset=True):
                     where = ("defaults", *key)
-            for one in (self._targets.constants, *writes):
-                where = one.keys.get(f"{flow}.{name}", where)
+            for write in (self._targets.constants, *writes):
+                where = write.keys.get(f"{flow}.{name}", where)
         return self._document.error(where, what, hint)
 
     def _check_names(self) -> None:

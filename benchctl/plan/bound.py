@@ -107,7 +107,11 @@ class BoundFlow(Struct, frozen=True):
         second_port: int | None = None,
     ) -> Flow[Any]:
         """Return the flow as its backend sees it, for the command of one end."""
-        rates = [one["throughput_bps"] for one in expected.values() if "throughput_bps" in one]
+        rates = [
+            metrics["throughput_bps"]
+            for metrics in expected.values()
+            if "throughput_bps" in metrics
+        ]
         interface, address = self._interface(network), self.address_in(network)
         target = network.target(self.plan.to)
         if role is Role.SERVER and target is not None:

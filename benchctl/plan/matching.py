@@ -68,9 +68,9 @@ def open_trial(trial: BoundTrial, network: Network, point: int) -> OpenTrial:
 
 
 def _rate_bps(flow: BoundFlow) -> float:
-    ways = 2 if flow.plan.direction is Direction.BOTH else 1
+    directions = 2 if flow.plan.direction is Direction.BOTH else 1
     demand = flow.demand
-    return ways * demand.streams * demand.rate_bps
+    return directions * demand.streams * demand.rate_bps
 
 
 def coloured(points: Sequence[frozenset[str]], seed: int) -> list[int]:

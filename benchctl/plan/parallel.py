@@ -48,8 +48,8 @@ def side_by_side(plan: Plan, network: Network) -> Plan:
     batch = first_batch(limits, network, (open_trials[number] for number in order))
     limits = replace(limits, at_once=len(batch))
     lasting = [
-        (one, plan.repeats * (trial.plan.duration_s + run.pause))
-        for one, trial in zip(open_trials, trials, strict=True)
+        (opened, plan.repeats * (trial.plan.duration_s + run.pause))
+        for opened, trial in zip(open_trials, trials, strict=True)
     ]
     duration_s = least_s(limits, network, lasting, len(batch)) - run.pause
     return replace(plan, parallel=limits, duration_s=duration_s)

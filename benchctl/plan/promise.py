@@ -127,7 +127,9 @@ def bottlenecks(
     inside = [flow for flow in flows if flow.plan.name in ends]
     seen: dict[str, dict[str, Counter[str]]] = {}
     for _, active, then in _moments(inside, topology, changes):
-        legs = [leg for way in _ways(active, ends, then) for leg in _legs(*way, kernel)]
+        legs = [
+            leg for routed in _routed_flows(active, ends, then) for leg in _legs(*routed, kernel)
+        ]
         for leg, (_, full) in zip(legs, fair_shares([leg.demand for leg in legs]), strict=True):
             counts = seen.setdefault(leg.flow, {}).setdefault(str(leg.direction), Counter())
             counts["" if full is None else full.link.name] += 1
@@ -147,19 +149,19 @@ def bounds(
 
     Links that ramp are at their extremes at the ends of the ramp.
     """
-    starts_ns = [(one.at_ns or 0, one.over_ns) for _, one in changes]
+    starts_ns = [(change.at_ns or 0, change.over_ns) for _, change in changes]
     times_ns = {0, *(at for start, over in starts_ns for at in (start, start + over))}
     found: dict[str, dict[str, PathBounds]] = {}
     for at_ns in sorted(times_ns):
         then = _at(topology, changes, at_ns / 1e9)
-        for flow, _, way in _ways(flows, ends, then):
-            if not all(hop.capacity_bps for hop in (*way.there, *way.back)):
+        for flow, _, flow_path in _routed_flows(flows, ends, then):
+            if not all(hop.capacity_bps for hop in (*flow_path.there, *flow_path.back)):
                 continue  # nothing arrives
-            rtt_s = way.rtt_s(0) - way.jitter_s - way.reverse.jitter_s
+            rtt_s = flow_path.rtt_s(0) - flow_path.jitter_s - flow_path.reverse.jitter_s
             own = found.setdefault(flow.name, {})
             rates = {str(Direction.ROUND_TRIP): math.inf} | {
                 str(direction): one_way.bottleneck.settings.rate_bps
-                for direction, one_way in _directions(flow, way)
+                for direction, one_way in _directions(flow, flow_path)
             }
             for direction, rate_bps in rates.items():
                 last = own.get(direction, PathBounds(0.0, math.inf))
@@ -224,9 +226,9 @@ def _promises(
 ) -> dict[str, Promises]:
     expected: dict[str, Promises] = {}
     legs: list[_DirectedFlow] = []
-    for flow, demand, way in _ways(flows, ends, topology):
-        expected[flow.name] = _delays(flow, demand, way)
-        legs += _legs(flow, demand, way, kernel)
+    for flow, demand, flow_path in _routed_flows(flows, ends, topology):
+        expected[flow.name] = _delays(flow, demand, flow_path)
+        legs += _legs(flow, demand, flow_path, kernel)
     for leg, (share_bps, _) in zip(legs, fair_shares([leg.demand for leg in legs]), strict=True):
         cut = leg.fragmented and share_bps < leg.demand.limit_bps * (1 - 1e-9)
         # A datagram that loses one fragment is lost, so an overload predicts nothing.
@@ -247,8 +249,8 @@ def loads_of(
     kernel: KernelBuffers,
 ) -> dict[Hop, float]:
     """Return the rate of frames that the flows together offer to each link, in bit/s."""
-    ways = _ways(flows, ends, topology)
-    demands = [leg.demand for way in ways for leg in _legs(*way, kernel)]
+    routed_flows = _routed_flows(flows, ends, topology)
+    demands = [leg.demand for routed in routed_flows for leg in _legs(*routed, kernel)]
     loads: dict[Hop, float] = {}
     for demand, (share_bps, _) in zip(demands, fair_shares(demands), strict=True):
         for hop in demand.hops:
@@ -268,8 +270,8 @@ def overflow_s(
     0 if nothing limits them.
     """
     times = [0.0]
-    for flow, demand, way in _ways(flows, ends, topology):
-        for _, one_way in _directions(flow, way) if flow.name in search.sets else ():
+    for flow, demand, flow_path in _routed_flows(flows, ends, topology):
+        for _, one_way in _directions(flow, flow_path) if flow.name in search.sets else ():
             if demand.payload_bytes:
                 link = one_way.bottleneck.settings
                 payload = int(demand.payload_bytes)
@@ -280,7 +282,7 @@ def overflow_s(
     return max(times)
 
 
-def _ways(
+def _routed_flows(
     flows: Sequence[BoundFlow],
     ends: Mapping[str, tuple[str, str]],
     topology: Topology,
@@ -297,36 +299,36 @@ def way_of(flow: BoundFlow, ends: Mapping[str, tuple[str, str]], topology: Topol
     return path(topology, *ends[flow.plan.name], flow.plan.interface, version)
 
 
-def _delays(flow: PlannedFlow, demand: Demand, way: NetworkPath) -> Promises:
-    if not all(hop.capacity_bps for hop in (*way.there, *way.back)):
+def _delays(flow: PlannedFlow, demand: Demand, flow_path: NetworkPath) -> Promises:
+    if not all(hop.capacity_bps for hop in (*flow_path.there, *flow_path.back)):
         return {}  # nothing arrives
     payload = int(demand.payload_bytes or PING_PAYLOAD_BYTES)
     promises: Promises = {}
-    for direction, one_way in _directions(flow, way):
+    for direction, one_way in _directions(flow, flow_path):
         delay_s = one_way.one_way_s(payload)
-        promises[str(direction)] = {"rtt_s": way.rtt_s(payload), "owd_s": delay_s}
+        promises[str(direction)] = {"rtt_s": flow_path.rtt_s(payload), "owd_s": delay_s}
         least_s = delay_s if demand.payload_bytes else one_way.one_way_s(_BARE_BYTES)
         if one_way.jitter_s or least_s < delay_s:
             promises[str(direction)]["owd_least_s"] = least_s - one_way.jitter_s
     # Probes of both directions may be sent back.
     if not promises or (flow.direction is Direction.BOTH and not demand.rate_bps):
-        promises[str(Direction.ROUND_TRIP)] = {"rtt_s": way.rtt_s(payload)}
+        promises[str(Direction.ROUND_TRIP)] = {"rtt_s": flow_path.rtt_s(payload)}
     return promises
 
 
-def _directions(flow: PlannedFlow, way: NetworkPath) -> list[tuple[Direction, NetworkPath]]:
+def _directions(flow: PlannedFlow, flow_path: NetworkPath) -> list[tuple[Direction, NetworkPath]]:
     """Return the directions in which a flow sends data, with their paths; none for a round trip."""
-    both = ((Direction.SEND, way), (Direction.RECEIVE, way.reverse))
+    both = ((Direction.SEND, flow_path), (Direction.RECEIVE, flow_path.reverse))
     return [each for each in both if flow.direction in (each[0], Direction.BOTH)]
 
 
 def _legs(
-    flow: PlannedFlow, demand: Demand, way: NetworkPath, kernel: KernelBuffers
+    flow: PlannedFlow, demand: Demand, flow_path: NetworkPath, kernel: KernelBuffers
 ) -> list[_DirectedFlow]:
     if not demand.rate_bps:
         return []
     legs = []
-    for direction, one_way in _directions(flow, way):
+    for direction, one_way in _directions(flow, flow_path):
         rate_bps, fragmented, lost, lossy_bps = demand.rate_bps, False, 0.0, None
         if demand.payload_bytes:
             datagram = (int(demand.payload_bytes), one_way.mtu, one_way.ip_version)
@@ -351,7 +353,9 @@ def _legs(
     return legs
 
 
-def _lossy_bps(way: NetworkPath, loss_ratio: float, mss_bytes: float, control: str) -> float | None:
+def _lossy_bps(
+    one_way: NetworkPath, loss_ratio: float, mss_bytes: float, control: str
+) -> float | None:
     """Return the payload rate that one connection reaches at most with random loss.
 
     The rate is that of Mathis, with the round trip of idle links. None without loss, and where no
@@ -359,7 +363,7 @@ def _lossy_bps(way: NetworkPath, loss_ratio: float, mss_bytes: float, control: s
     losses. CUBIC may be above Reno (its mean window of RFC 9438, section 5.1, with C = 0.4 and
     beta = 0.7). Any other congestion control has no model here.
     """
-    rtt_s, segment = way.tcp_rtt_s(mss_bytes), way.segment_bytes(mss_bytes)
+    rtt_s, segment = one_way.tcp_rtt_s(mss_bytes), one_way.segment_bytes(mss_bytes)
     if not (0 < loss_ratio < 1 and rtt_s and control in _MODELLED):
         return None
     reno_bps = mathis_bps(rtt_s, loss_ratio, segment)

@@ -58,7 +58,7 @@ class Targets:
             for key, setting in document.overrides.targets.items()
         ]
         values = tuple(matrix.values())
-        assignments = [one for value in values for one in value.sets]
+        assignments = [assignment for value in values for assignment in value.sets]
         self.backends = self._backends([*set_here, *assignments])
         self.constants = self._writes(set_here)
         self.of_values = {

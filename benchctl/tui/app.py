@@ -216,7 +216,7 @@ class BenchApp(App[None]):
 
     def _switch(self, page: Page) -> None:
         if page is not self.page:
-            self._before = [one for one in self._before if one is not page] + [self.page]
+            self._before = [other for other in self._before if other is not page] + [self.page]
             self.switch_screen(page)
 
     def action_leave(self) -> None:
@@ -225,7 +225,7 @@ class BenchApp(App[None]):
             self.switch_screen(self._before.pop())
 
     async def _close(self, page: Page) -> None:
-        self._before = [one for one in self._before if one is not page]
+        self._before = [other for other in self._before if other is not page]
         self.uninstall_screen(page)
         await page.remove()
 

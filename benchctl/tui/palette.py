@@ -102,18 +102,26 @@ class Finder(Provider):
     def _keys(self) -> Iterator[Find]:
         """Yield what keys do: first those of this screen, then those of all, and of its lists."""
         bindings = self.screen.active_bindings.values()
-        bound = [(node, one) for node, one, enabled, _ in bindings if enabled and one.id]
-        own = [one for node, one in bound if node is self.screen and not _is_everywhere(one)]
-        everywhere = [one for _, one in bound if _is_everywhere(one)]
-        others = [one for _, one in bound if one not in own and one not in everywhere]
+        bound = [
+            (node, binding) for node, binding, enabled, _ in bindings if enabled and binding.id
+        ]
+        own = [
+            binding
+            for node, binding in bound
+            if node is self.screen and not _is_everywhere(binding)
+        ]
+        everywhere = [binding for _, binding in bound if _is_everywhere(binding)]
+        others = [
+            binding for _, binding in bound if binding not in own and binding not in everywhere
+        ]
         seen = set[str]()
-        for one in (*sorted(own, key=lambda binding: not binding.show), *everywhere, *others):
-            if one.description not in seen:
-                seen.add(one.description)
-                what = "screen, key" if one.action.startswith("show(") else "key"
-                key = f"{what} {self.app.get_key_display(one)}"
-                about = f"{key}: {one.tooltip}" if one.tooltip else key
-                yield Find(one.description, about, partial(self.app.simulate_key, one.key))
+        for binding in (*sorted(own, key=lambda binding: not binding.show), *everywhere, *others):
+            if binding.description not in seen:
+                seen.add(binding.description)
+                what = "screen, key" if binding.action.startswith("show(") else "key"
+                key = f"{what} {self.app.get_key_display(binding)}"
+                about = f"{key}: {binding.tooltip}" if binding.tooltip else key
+                yield Find(binding.description, about, partial(self.app.simulate_key, binding.key))
         yield Find("Theme", "change the colours", self.app.action_change_theme)
 
     def _metrics(self) -> Iterator[Find]:

@@ -12,7 +12,7 @@ _TASKS = {
     "Other screens": (
         "app.*", "*.history", "*.summary", "*.compare", "*.replay", "*.look", "plan.attach",
     ),
-    "Start and stop": ("plan.run", *(f"live.{one}" for one in ("skip", "stop", "resume"))),
+    "Start and stop": ("plan.run", *(f"live.{action}" for action in ("skip", "stop", "resume"))),
     "Time": (
         "live.freeze", "live.back", "live.on", "live.far_*", "live.slower", "live.faster",
         "live.before", "live.after", "live.follow",

@@ -80,7 +80,7 @@ class ValueHistogram(Sequence[float]):
     def __getitem__(self, rank: slice) -> Sequence[float]: ...
     def __getitem__(self, rank: int | slice) -> float | Sequence[float]:
         if isinstance(rank, slice):
-            return [self[one] for one in range(*rank.indices(self._count))]
+            return [self[at] for at in range(*rank.indices(self._count))]
         place = rank + self._count if rank < 0 else rank
         if not 0 <= place < self._count:
             raise IndexError(rank)

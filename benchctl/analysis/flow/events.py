@@ -39,7 +39,9 @@ def events_of(fold: FlowFold) -> list[FlowEvent]:
     measured = fold.measured()
     found = []
     for direction, metric, rate in rates_of(fold):
-        others = {m: one for (d, m), one in measured.items() if d == direction and m != metric}
+        others = {
+            m: series for (d, m), series in measured.items() if d == direction and m != metric
+        }
         for event in find_events(rate, direction, metric):
             first_s = event.at_s - rate.step_s
             last_s = (event.until_s or event.at_s + rate.step_s) + rate.step_s
@@ -197,8 +199,8 @@ def _swing(values: Sequence[float]) -> tuple[float, float] | None:
         return None
     share, first = max((sum(pair), at) for at, pair in enumerate(pairwise(powers)))
     share /= whole
-    one, two = powers[first : first + 2]
-    cycles = first + 1 + two / (one + two)
+    lower, upper = powers[first : first + 2]
+    cycles = first + 1 + upper / (lower + upper)
     ordered = sorted(means)
     height = ordered[-1 - n // 10] - ordered[n // 10]
     chance = len(powers) * (1 - beta_share(share, 2, max(len(powers) - 2, 1)))

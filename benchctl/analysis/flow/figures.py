@@ -121,7 +121,11 @@ class FlowFold:
                 far[direction, name] = figure
             seen.add((direction, name))
         measured = self.measured()
-        ours = {key: one for key, one in self._ours().items() if self._is_whole(key, measured[key])}
+        ours = {
+            key: sampled
+            for key, sampled in self._ours().items()
+            if self._is_whole(key, measured[key])
+        }
         sources = {"samples": ours, "other end": {**far, **self._far}}
         return [(name, {**own, **self._ratios(own)}) for name, own in sources.items()]
 
@@ -291,7 +295,7 @@ class FlowFold:
         found = {}
         for direction in {direction for direction, _ in figures}:
             for name, *of in self._quotients:
-                part, whole = (figures.get((direction, one)) for one in of)
+                part, whole = (figures.get((direction, metric)) for metric in of)
                 if part and whole and whole.value and part.counts and whole.counts:
                     found[direction, name] = Figure(part.value / whole.value, "samples")
         return found

@@ -96,7 +96,11 @@ def _broken(figures: Figures, samples: Figures, terms: Terms) -> dict[tuple[str,
     found: dict[tuple[str, str], Breach] = {}
     for direction in dict.fromkeys(direction for direction, _ in figures):
         own, ours = (
-            {metric: one for (of, metric), one in some.items() if of == direction and one.counts}
+            {
+                metric: figure
+                for (of, metric), figure in some.items()
+                if of == direction and figure.counts
+            }
             for some in (figures, samples)
         )
         ledger = Ledger(direction, own, ours, terms)

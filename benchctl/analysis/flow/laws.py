@@ -214,9 +214,9 @@ def _samples(ledger: Ledger) -> Iterator[Break]:
         return  # they lack a part
     for name in ("throughput_bps", "sent_bps", "bytes_received", "bytes_sent"):
         if name in ledger.figures and name in ledger.samples:
-            told, ours = ledger.figures[name].value, ledger.samples[name].value
-            if abs(told - ours) > DISAGREEMENT * (told + ours) / 2:
-                both = (format_value(name, told), format_value(name, ours))
+            reported, ours = ledger.figures[name].value, ledger.samples[name].value
+            if abs(reported - ours) > DISAGREEMENT * (reported + ours) / 2:
+                both = (format_value(name, reported), format_value(name, ours))
                 yield (name,), "{}, and {} in its own intervals".format(*both)
 
 

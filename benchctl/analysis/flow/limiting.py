@@ -229,16 +229,16 @@ def waits_of(flows: Iterable[RecordedFlow], direction: str) -> Waits:
         packets = next(
             (packets for packets in found if packets.host in ("", sender)), next(iter(found), None)
         )
-        ways = [
-            way
+        streams = [
+            stream
             for connection in (packets.findings if packets is not None else ())
-            for way in connection["directions"]
-            if way["waits"] and _is_of(flow, direction, connection, way["from"])
+            for stream in connection["directions"]
+            if stream["waits"] and _is_of(flow, direction, connection, stream["from"])
         ]
-        most_bytes = max((way["unique_bytes"] for way in ways), default=0)
-        for way in ways:
-            if way["unique_bytes"] >= STREAM_SHARE * most_bytes:
-                waits_s.update({cause: wait["total_s"] for cause, wait in way["waits"].items()})
+        most_bytes = max((stream["unique_bytes"] for stream in streams), default=0)
+        for stream in streams:
+            if stream["unique_bytes"] >= STREAM_SHARE * most_bytes:
+                waits_s.update({cause: wait["total_s"] for cause, wait in stream["waits"].items()})
                 count += 1
     return Waits(dict(waits_s), count)
 

@@ -22,13 +22,13 @@ def packet_figures(fold: FlowFold) -> Figures:
 
     Nothing for samples that are not single packets; a figure that the tool reported stays its own.
     """
-    told = fold.figures()
+    reported = fold.figures()
     measured = fold.measured()
     figures: dict[tuple[str, str], Figure] = {}
     for direction in dict.fromkeys(direction for direction, _ in measured):
-        own = {metric: one for (way, metric), one in measured.items() if way == direction}
+        own = {metric: series for (of, metric), series in measured.items() if of == direction}
         for metric, figure in (*_counts(own), *_delays(own)):
-            known = told.get((direction, metric))
+            known = reported.get((direction, metric))
             if known is None or known.origin != "tool":
                 figures[direction, metric] = figure
     return figures

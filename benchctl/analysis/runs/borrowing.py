@@ -53,21 +53,23 @@ def borrowed(own: Sequence[Scatter], levels: Sequence[float]) -> list[Scatter]:
     The variances, or those relative to the squared level, are moved, whichever are more alike.
     Empty if there are too few points, or many that never vary.
     """
-    told = [place for place, one in enumerate(own) if one.variance > 0 and one.degrees > 0]
-    if len(told) < LEAST_POINTS or len(own) - len(told) > MOST_STILL * len(own):
+    varying = [
+        place for place, scatter in enumerate(own) if scatter.variance > 0 and scatter.degrees > 0
+    ]
+    if len(varying) < LEAST_POINTS or len(own) - len(varying) > MOST_STILL * len(own):
         return []
     scales = [[1.0] * len(own)]
     if min(levels) > 0:
         scales.append([level * level for level in levels])
     fits = [
-        (_fit([Scatter(own[at].variance / scale[at], own[at].degrees) for at in told]), scale)
+        (_fit([Scatter(own[at].variance / scale[at], own[at].degrees) for at in varying]), scale)
         for scale in scales
     ]
     (prior, _), scale = min(fits, key=lambda fit: fit[0][1])
     most = math.fsum(scatter.degrees for scatter in own)
     return [
-        Scatter(_between(one, prior, unit), min(one.degrees + prior.degrees, most))
-        for one, unit in zip(own, scale, strict=True)
+        Scatter(_between(scatter, prior, unit), min(scatter.degrees + prior.degrees, most))
+        for scatter, unit in zip(own, scale, strict=True)
     ]
 
 

@@ -168,18 +168,18 @@ def compare_all(
         if pair.p is not None
     ]
     for family in (
-        [one for is_shown, one in tested if is_shown is wanted] for wanted in (True, False)
+        [pair for is_shown, pair in tested if is_shown is wanted] for wanted in (True, False)
     ):
         plain = correction([pair.p for pair in family if pair.p is not None])
         usual = {id(pair.usual): pair.usual for pair in family if pair.usual is not None}
         share = disturbed_share(usual.values())
         if wholly_disturbed(usual.values(), share) < HARDLY:
             share = 0.0
-        for one in family:
-            one.disturb(share)
+        for pair in family:
+            pair.disturb(share)
         corrected = correction([pair.p for pair in family if pair.p is not None])
-        for one, without, adjusted in zip(family, plain, corrected, strict=True):
-            one.family, one.undisturbed, one.adjusted = len(family), without, adjusted
+        for pair, without, adjusted in zip(family, plain, corrected, strict=True):
+            pair.family, pair.undisturbed, pair.adjusted = len(family), without, adjusted
     return [[pair.compared(vocabulary) for pair in pairs] for pairs in compared]
 
 

@@ -134,7 +134,7 @@ def _of_figures(
         own = {comparison_key(row): row for row in reduced}
     relative = [relative for relative in (wanted.least, wanted.most) if relative is not None]
     before: _Rows = {}
-    if any(one.of == BASELINE for one in relative):
+    if any(bound.of == BASELINE for bound in relative):
         reduced = summarize(baseline, wanted.metric, wanted.aggregate)
         before = {comparison_key(row): row for row in reduced}
     for key, row in own.items():
@@ -147,9 +147,9 @@ def _of_figures(
         why = [format_mean(row.metric, row.spread.mean, row.spread.half)]
         why += [margin.text for margin in margins]
         missing = [
-            f"no {one.of} value is known"
-            for one in relative
-            if not _reference(one, whole.beside, before.get(key))
+            f"no {bound.of} value is known"
+            for bound in relative
+            if not _reference(bound, whole.beside, before.get(key))
         ]
         if not whole.valid:
             answer = Answer.UNDECIDED
@@ -179,18 +179,18 @@ def _of_broken(
 ) -> Iterator[Outcome]:
     """Yield that nothing is known of figures that break a law in all repeats."""
     places = {(point_key(outcome.point), outcome.flow, outcome.direction) for outcome in known}
-    for one in measured:
-        for (direction, metric), figure in one.broken.items():
-            place = point_key(one.point), one.flow, direction
-            asked = wanted.flow in (None, one.flow) and is_at(one.point, wanted.where)
+    for repeat in measured:
+        for (direction, metric), figure in repeat.broken.items():
+            place = point_key(repeat.point), repeat.flow, direction
+            asked = wanted.flow in (None, repeat.flow) and is_at(repeat.point, wanted.where)
             if metric != wanted.metric or not asked or place in places or figure.broken is None:
                 continue
             places.add(place)
-            what = _where(f"{wanted.figure} of {one.flow}", one.point)
+            what = _where(f"{wanted.figure} of {repeat.flow}", repeat.point)
             why = f"cannot be: {figure.broken.words}"
             yield Outcome(
-                what, None, Answer.UNDECIDED, wanted.severity, why, one.point, one.flow, direction,
-                wanted.figure,
+                what, None, Answer.UNDECIDED, wanted.severity, why, repeat.point, repeat.flow,
+                direction, wanted.figure,
             )  # fmt: skip
 
 
@@ -259,9 +259,9 @@ def _of_events(
 ) -> Iterator[Outcome]:
     invalid = {point_key(row.point) for row in rows if not row.valid}
     flows: dict[tuple[Any, ...], list[Measured]] = {}
-    for one in measured:
-        if wanted.flow in (None, one.flow) and is_at(one.point, wanted.where):
-            flows.setdefault((point_key(one.point), one.flow), []).append(one)
+    for repeat in measured:
+        if wanted.flow in (None, repeat.flow) and is_at(repeat.point, wanted.where):
+            flows.setdefault((point_key(repeat.point), repeat.flow), []).append(repeat)
     for (point, flow), all_repeats in flows.items():
         for rule in wanted.events:
             of_delays = rule.kind in _OF_DELAYS
@@ -279,8 +279,9 @@ def _of_events(
             if of_delays:
                 least = LEAST_LEVELS * PACKETS_OF_LEVEL
             short = sum(
-                not count and (fewest_packets(one.figures) if of_delays else one.intervals) < least
-                for count, one in zip(counts, repeats, strict=True)
+                not count
+                and (fewest_packets(repeat.figures) if of_delays else repeat.intervals) < least
+                for count, repeat in zip(counts, repeats, strict=True)
             )
             of = f"{seen} of {len(counts)}" if seen else str(len(counts))
             where = "the only repeat" if len(counts) == 1 else f"{of} repeats"

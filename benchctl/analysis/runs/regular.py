@@ -51,8 +51,8 @@ def without_daily_cycle(times: Sequence[float], values: Sequence[float]) -> list
     relative = min(values) > 0
     apart = [*map(truediv if relative else sub, values, around)]
     of_hours: dict[int, list[float]] = {hour: [] for hour in hours}
-    for one, hour in zip(apart, hours, strict=True):
-        of_hours[hour].append(one)
+    for deviation, hour in zip(apart, hours, strict=True):
+        of_hours[hour].append(deviation)
     usual = {hour: median(of_hours[hour]) for hour in {*nearest}}
     return [*map(truediv if relative else sub, values, map(usual.__getitem__, nearest))]
 
@@ -91,7 +91,7 @@ def without_outliers(values: Sequence[float]) -> list[float]:
     limit = FAR / MEDIAN_DEVIATION * median(map(abs, apart)) if apart else 0.0
     if not limit:
         return [*values]
-    sides = [(one > limit) - (one < -limit) for one in apart]
+    sides = [(deviation > limit) - (deviation < -limit) for deviation in apart]
     calm = [*values]
     groups = [
         (side, [at for at, _ in group])
@@ -121,7 +121,7 @@ def single_outliers(values: Sequence[float]) -> Iterator[float]:
     level = median(values)
     apart = [value / level - 1 for value in values]
     limit = FAR / MEDIAN_DEVIATION * median(map(abs, apart))
-    for is_far, group in groupby(apart, key=lambda one: abs(one) > limit):
+    for is_far, group in groupby(apart, key=lambda deviation: abs(deviation) > limit):
         far = [*group]
         if is_far and limit and len(far) < LEAST_LEVEL:
             yield from far
@@ -139,7 +139,7 @@ def _levels(values: Sequence[float]) -> Iterator[float]:
         if len(near) % 2:
             yield near[middle]
         else:  # half of them may be on another level
-            yield min(near[middle - 1], near[middle], key=lambda one: abs(one - value))
+            yield min(near[middle - 1], near[middle], key=lambda neighbour: abs(neighbour - value))
 
 
 def _usual_apart(

@@ -87,15 +87,15 @@ def summarize(
     With ``metric`` only this one; with ``aggregate`` (``p95``) that of each repeat's distribution.
     """
     groups: dict[tuple[Any, ...], tuple[Measured, list[float]]] = {}
-    for one in measured:
-        for (direction, name), figure in one.figures.items():
+    for repeat in measured:
+        for (direction, name), figure in repeat.figures.items():
             value = figure.spread.get(aggregate) if aggregate else figure.value
             if value is not None and metric in ("", name):
-                key = (point_key(one.point), one.flow, direction, name)
-                groups.setdefault(key, (one, []))[1].append(value)
+                key = (point_key(repeat.point), repeat.flow, direction, name)
+                groups.setdefault(key, (repeat, []))[1].append(value)
     return [
-        SummaryRow(one.point, flow, direction, metric, values, spread(values))
-        for (_, flow, direction, metric), (one, values) in groups.items()
+        SummaryRow(repeat.point, flow, direction, metric, values, spread(values))
+        for (_, flow, direction, metric), (repeat, values) in groups.items()
     ]
 
 
@@ -107,13 +107,13 @@ def reported_of(
 ) -> dict[str, float]:
     """Return the reported figures of a flow in one direction, or a trial, at a point: by metric."""
     found: dict[str, float] = {}
-    for one in reported:
+    for entry in reported:
         if (
-            one.flow in (None, flow)
-            and one.direction in (None, direction)
-            and is_at(point, one.where)
+            entry.flow in (None, flow)
+            and entry.direction in (None, direction)
+            and is_at(point, entry.where)
         ):
-            found |= one.metrics
+            found |= entry.metrics
     return found
 
 

@@ -221,7 +221,9 @@ class _State:
     def _near(self, votes: _Votes, edge_bps: float) -> _Votes:
         """Return the votes at an edge and as little above it as bears on it."""
         reach = 1 + _NEAR * self._search.precision
-        return {rate: one for rate, one in votes.items() if edge_bps <= rate <= edge_bps * reach}
+        return {
+            rate: counts for rate, counts in votes.items() if edge_bps <= rate <= edge_bps * reach
+        }
 
     def _may_be_bursts(self) -> bool:
         """Return whether the failing edge carried less than a lower rate: no overload does."""

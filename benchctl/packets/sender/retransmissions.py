@@ -69,5 +69,5 @@ class Retransmissions:
         """Return how many there are, of one kind, or needless ones only."""
         pairs = zip(self.kinds, self.needless, strict=True)
         return sum(
-            (kind is None or one == kind) and unneeded >= needless for one, unneeded in pairs
+            (kind is None or why == kind) and unneeded >= needless for why, unneeded in pairs
         )

@@ -284,7 +284,7 @@ class HalfConnection:
 
         An answer was possible with every acknowledgement, and with all data that were sent.
         """
-        last = [one for one in (self.heard_s, self.last_data_s) if one is not None]
+        last = [at_s for at_s in (self.heard_s, self.last_data_s) if at_s is not None]
         if not last or self._smooth_s is None:
             return True
         patience_s = 1.25 * (self._smooth_s + (self.peer.least_s or 0.0)) + _UNSURE_S

@@ -265,37 +265,42 @@ class Waiting:
             return
         newest: _Held | None = None
         while held:
-            one = held[0]
+            next_held = held[0]
             edge = opening[-1].edge if opening else self._edge
-            due_s = one.at_s + self._lag_s
+            due_s = next_held.at_s + self._lag_s
             if edge is None or end <= edge:
-                if echo is None or one.stamp is None:
+                if echo is None or next_held.stamp is None:
                     if due_s > time_s + _EARLY * self.lag_s:
                         break
-                elif (echo - one.stamp) & _MASK >= _BACK:
+                elif (echo - next_held.stamp) & _MASK >= _BACK:
                     break
             opening.append(held.popleft())
-            newest = one
+            newest = next_held
             self._at_s = max(self._at_s, min(due_s, time_s))
-            self._acknowledge(self._at_s, one.acked)
+            self._acknowledge(self._at_s, next_held.acked)
             self._wait(self._at_s)
         if newest is not None and time_s < math.inf:
             self._measure(time_s, newest, is_newest=not held)
         while opening:
-            one = opening[0]
-            due_s = one.at_s + self._lag_s
+            opener = opening[0]
+            due_s = opener.at_s + self._lag_s
             late = due_s + _LATE * self.lag_s + _LATE_S <= time_s
-            used_edge = one.edge
-            if self._used_edge is not None and one.edge is not None and end < one.edge and not late:
+            used_edge = opener.edge
+            if (
+                self._used_edge is not None
+                and opener.edge is not None
+                and end < opener.edge
+                and not late
+            ):
                 if end <= self._used_edge:
                     break
                 used_edge = end
             else:
                 opening.popleft()
-            self._edge, self._used_edge, self.least_edge = one.edge, used_edge, one.least_edge
+            self._edge, self._used_edge, self.least_edge = opener.edge, used_edge, opener.least_edge
             self._at_s = max(self._at_s, due_s if late else time_s)
             self._wait(self._at_s)
-            if used_edge != one.edge:
+            if used_edge != opener.edge:
                 break
         if not held and not opening:
             self.held = self._opening = None  # empty ones hold a kilobyte

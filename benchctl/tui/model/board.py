@@ -51,10 +51,10 @@ class Board:
             return [ranks[axis].get(value, 0) for axis, value in json.loads(ends.point).items()]
 
         for ends in sorted(planned, key=rank):
-            ways = [ends.direction]
+            directions = [ends.direction]
             if ends.direction is Direction.BOTH:
-                ways = [Direction.SEND, Direction.RECEIVE]
-            pairs = (_pair(ends.source, ends.target, way) for way in ways)
+                directions = [Direction.SEND, Direction.RECEIVE]
+            pairs = (_pair(ends.source, ends.target, direction) for direction in directions)
             self._pairs.setdefault(ends.point, set()).update(pairs)
             self.hosts = [*dict.fromkeys([*self.hosts, ends.source, ends.target])]
 
@@ -69,10 +69,11 @@ class Board:
         for position in self._view.running_at(time):
             for flow in self._view.trials[position].flows.values():
                 source, target = flow.flow.source, flow.flow.target
-                for host, way, other in ((source, "to", target), (target, "from", source)):
-                    doing.setdefault(host, []).append(f"{position + 1} {way} {other}")
+                for host, word, other in ((source, "to", target), (target, "from", source)):
+                    doing.setdefault(host, []).append(f"{position + 1} {word} {other}")
         return {
-            host: told[0] + f" +{len(told) - 1}" * (len(told) > 1) for host, told in doing.items()
+            host: phrases[0] + f" +{len(phrases) - 1}" * (len(phrases) > 1)
+            for host, phrases in doing.items()
         }
 
     def pairs_of(self, position: int) -> set[BoardPair]:
@@ -113,9 +114,9 @@ class Board:
         self.metric = min(next(headed, {""}))
         for trial, status in zip(view.trials, statuses, strict=True):
             for flow in trial.flows.values() if status.has_ended else ():
-                for (way, metric), figure in flow.figures.items():
+                for (direction, metric), figure in flow.figures.items():
                     if metric == self.metric:
-                        pair = _pair(flow.flow.source, flow.flow.target, way)
+                        pair = _pair(flow.flow.source, flow.flow.target, direction)
                         figures.setdefault(pair, []).append(figure.value)
         states = {}
         for pair, positions in self.positions.items():
@@ -126,5 +127,5 @@ class Board:
         return states
 
 
-def _pair(source: str, target: str, way: str) -> BoardPair:
-    return (target, source) if way == Direction.RECEIVE else (source, target)
+def _pair(source: str, target: str, direction: str) -> BoardPair:
+    return (target, source) if direction == Direction.RECEIVE else (source, target)

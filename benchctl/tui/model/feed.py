@@ -152,7 +152,7 @@ class RunReader:
     def _read_on(self) -> Sequence[Lines | Spreads]:
         """What is read of the selected trial."""
         every = (self._whole, self._detail, self.spreads)
-        return [one for one in every if one is not None]
+        return [part for part in every if part is not None]
 
     def _has_changed(self) -> bool:
         changes, now = self._reader.changes(), self._timer()
@@ -176,13 +176,13 @@ class RunReader:
     @property
     def share_read(self) -> float:
         """The part of the available data that was read, from 0 to 1."""
-        return min((one.share_read for one in self._read_on), default=1.0)
+        return min((part.share_read for part in self._read_on), default=1.0)
 
     @property
     def settled(self) -> bool:
         """Whether everything in the store was read."""
         read = self._is_read and self._events is None and not self._ends
-        return read and all(one.caught_up for one in self._read_on)
+        return read and all(part.caught_up for part in self._read_on)
 
     @property
     def whole(self) -> TimeWindow:

@@ -102,8 +102,8 @@ class TrialView(Struct):
         """The theoretical values of its flows, by flow, direction and metric."""
         return {
             (name, direction, metric): value
-            for name, one in self.flows.items()
-            for direction, values in one.flow.expected.items()
+            for name, flow in self.flows.items()
+            for direction, values in flow.flow.expected.items()
             for metric, value in values.items()
         }
 
@@ -231,11 +231,11 @@ class RunView:
             if key[1] in self._listed
         }
         metric = self.vocabulary.headline(flow.backend, {metric for _, metric in figures})
-        ways = {direction for direction, name in figures if name == metric}
+        directions = {direction for direction, name in figures if name == metric}
         if metric is not None:
             self.headlines.setdefault(flow.name, set()).add(metric)
-        if len(ways) > 1:
-            self.both_ways.setdefault(flow.name, set()).update(ways)
+        if len(directions) > 1:
+            self.both_ways.setdefault(flow.name, set()).update(directions)
         slim = replace(flow, client=(), server=(), effective={}, stderr="")
         return FlowReport(slim, listed)
 

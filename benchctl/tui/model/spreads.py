@@ -41,12 +41,12 @@ _Weighed = tuple[float, float]
 class _Streams(NamedTuple):
     """The streams of a flow that tell a metric, and how many were asked for."""
 
-    told: set[int]
+    seen: set[int]
     asked: int
 
     @property
     def most(self) -> int:
-        return max(len(self.told), self.asked)
+        return max(len(self.seen), self.asked)
 
 
 class Spreads:
@@ -79,8 +79,8 @@ class Spreads:
 
     def of(self, key: LineKey) -> ValueHistogram | None:
         """Return the samples of a line; if both ends reported it, those of the measuring end."""
-        told = (self._shown.get((role, key)) for role in ENDS)
-        return next((samples for samples in told if samples is not None and len(samples)), None)
+        by_role = (self._shown.get((role, key)) for role in ENDS)
+        return next((samples for samples in by_role if samples is not None and len(samples)), None)
 
     def serves(self, wanted: SpreadOf) -> bool:
         """Return whether these samples are those that are wanted, but for the moment."""
@@ -146,13 +146,15 @@ class Spreads:
             self._last = min(self._last, known.sample)
         self._read_to_s = self.wanted.until_s
         wanted = self.wanted.metrics
-        self._due = [one for one, source in sources.items() if wanted & {*source.metrics}]
+        self._due = [
+            series_id for series_id, source in sources.items() if wanted & {*source.metrics}
+        ]
         self._streams = {}
         for source in sources.values():
             for metric in wanted & {*source.metrics}:
                 flow = (source.role, LineKey(source.flow, source.direction, metric))
                 streams = self._streams.setdefault(flow, _Streams(set(), source.streams))
-                streams.told.add(source.stream)
+                streams.seen.add(source.stream)
 
     def _take(self, source: SeriesSource, rows: Sequence[tuple[float, bytes]]) -> None:
         values = array("d")
@@ -182,14 +184,14 @@ class Spreads:
 
     def _add_up(self, *, finished: bool) -> None:
         """Add the streams of the intervals that all of them have told."""
-        for flow, told in self._waiting.items():
+        for flow, waiting in self._waiting.items():
             streams = self._streams[flow]
-            if len(told) < (len(streams.told) if finished else streams.most):
+            if len(waiting) < (len(streams.seen) if finished else streams.most):
                 continue
-            ready = min(map(len, told.values()))
-            intervals = [*zip(*(values[:ready] for values in told.values()), strict=True)]
+            ready = min(map(len, waiting.values()))
+            intervals = [*zip(*(values[:ready] for values in waiting.values()), strict=True)]
             sums = [math.fsum(value for value, _ in parts) for parts in intervals]
             weights = [parts[0][1] for parts in intervals]
             self._counted.setdefault(flow, ValueHistogram()).extend(sums, weights)
-            for values in told.values():
+            for values in waiting.values():
                 del values[:ready]

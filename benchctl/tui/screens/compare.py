@@ -156,7 +156,11 @@ class CompareScreen(ReportPage):
         )  # fmt: skip
         why, every = explanation(shown), len(shown)
         if self._only:
-            shown = [one for one in shown if one.valid and one.verdict in SEEN]
+            shown = [
+                comparison
+                for comparison in shown
+                if comparison.valid and comparison.verdict in SEEN
+            ]
         self._shown = shown
         self._heads.show(
             [
@@ -219,12 +223,16 @@ class CompareScreen(ReportPage):
         """Show the matrix and the repeats of the row under the cursor."""
         here = self._table.here
         if here is not None:
-            one, known = self._shown[here], self._between
-            if known is None or one not in known.pairs.values():
-                known = changes_of(self._reports[self._place], one, self._compared[self._place - 1])
+            comparison, known = self._shown[here], self._between
+            if known is None or comparison not in known.pairs.values():
+                known = changes_of(
+                    self._reports[self._place], comparison, self._compared[self._place - 1]
+                )
             self._between = known = known if known is not None and known.is_filled else None
             if known is not None:
-                pair = next((pair for pair, other in known.pairs.items() if other is one), None)
+                pair = next(
+                    (pair for pair, other in known.pairs.items() if other is comparison), None
+                )
                 self._matrix.moved = self._matrix.has_focus
                 self._matrix.show_board(ChangeRows(known), pair)
                 most = int(MOST_MATRIX * self.size.height)
@@ -238,8 +246,8 @@ class CompareScreen(ReportPage):
             self._show_here()
         elif self._between is not None:
             self._matrix.repaint()
-            one = self._between.pairs.get(self._matrix.pair)
-            rows = [row for row, other in enumerate(self._shown) if other is one]
+            comparison = self._between.pairs.get(self._matrix.pair)
+            rows = [row for row, other in enumerate(self._shown) if other is comparison]
             if rows:
                 self._table.go_to(rows[0])
 

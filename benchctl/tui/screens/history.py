@@ -105,7 +105,7 @@ class HistoryScreen(ReportPage):
     def _take_rows(self, rows: PastRows) -> None:
         under = self._here
         self._rows = rows
-        places = {one.run.id: place for place, one in enumerate(rows.past)}
+        places = {entry.run.id: place for place, entry in enumerate(rows.past)}
         if under is not None:
             self._table.index = places.get(under.run.id, self._table.index)
         self._show()

@@ -254,9 +254,13 @@ class PlanScreen(EditingPage):
             ]
             for row in rows
         ]
-        named, told = (max(len(row[place].text) for row in [*cells, heads]) for place in (1, 2))
-        columns = [Column("", 1, fixed=True), Column("setting", named, fixed=True)]
-        self._choices.show([*columns, Column("value", told)], len(rows), lambda row: cells[row])
+        name_width, value_width = (
+            max(len(row[place].text) for row in [*cells, heads]) for place in (1, 2)
+        )
+        columns = [Column("", 1, fixed=True), Column("setting", name_width, fixed=True)]
+        self._choices.show(
+            [*columns, Column("value", value_width)], len(rows), lambda row: cells[row]
+        )
         self._choices.styles.height = len(rows) + 2
         self._choices.display = bool(rows)
 

@@ -156,13 +156,13 @@ class SummaryScreen(ReportPage):
         self.notes.show(notes)
         counted = Counter(state(trial.status).text[2:] for trial, _ in failed)
         self._goals.show(goal_columns(goals), len(goals), lambda index: goal_row(goals[index]))
-        for table, told in (
+        for table, contents in (
             (self._results, pivot(report)),
             (self._limits, limit_table(report)),
             (self._delays, delay_table(report)),
         ):
-            if told is not None:
-                _show_all(table, with_letters(told, summary.flows))
+            if contents is not None:
+                _show_all(table, with_letters(contents, summary.flows))
         if first and not self._run.varying and self._results.count > 1:
             self._show_list(self._results)  # each metric would be a grid of one figure
         parts = [f"{len(report.trials)}/{self._run.trials} trials"]
@@ -237,8 +237,8 @@ class SummaryScreen(ReportPage):
 
     def _show_list(self, shown: Widget) -> None:
         self._shown = shown
-        for one in (self._others, *self._tables):
-            one.display = one is shown
+        for widget in (self._others, *self._tables):
+            widget.display = widget is shown
 
     def on_table_moved(self) -> None:
         """Show the last cell of the row under the cursor in full: it is a sentence."""
@@ -265,6 +265,8 @@ class SummaryScreen(ReportPage):
         self.want("live", self._run.id)
 
 
-def _show_all(table: Table, told: Pivot) -> None:
-    columns = widths(told.heads, told.rows, told.numeric)
-    table.show(columns, len(told.rows), lambda index: [Span(cell) for cell in told.rows[index]])
+def _show_all(table: Table, contents: Pivot) -> None:
+    columns = widths(contents.heads, contents.rows, contents.numeric)
+    table.show(
+        columns, len(contents.rows), lambda index: [Span(cell) for cell in contents.rows[index]]
+    )

@@ -149,7 +149,7 @@ class KeyBar(Painted):
         keys = [BarKeys(what, [*pair.values()]) for what, pair in found.items()]
         palette = BarKeys("Palette", [("^p", self.app.COMMAND_PALETTE_BINDING)])
         # Where there is no room for all, the key that shows the others stays.
-        others = [one for one, pair in zip(keys, found.values(), strict=True) if "keys" not in pair]
+        others = [key for key, pair in zip(keys, found.values(), strict=True) if "keys" not in pair]
         keys.append(palette)
         for dropped in (palette, *reversed(others)):
             if sum(key.width for key in keys) - 1 <= self.size.width:  # the last one is blank

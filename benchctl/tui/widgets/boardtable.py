@@ -67,8 +67,8 @@ class BoardTable(Table):
             role = "strong" if place == self.column else "label"
             if not by_number:
                 return Span(f"{targets[place].head:<{step}}", role)
-            told = wide or place in (self.first, self.column) or (place + 1) % NUMBERED == 0
-            return Span(f"{place + 1 if told else '·':<{step}}"[-step:], role)
+            is_shown = wide or place in (self.first, self.column) or (place + 1) % NUMBERED == 0
+            return Span(f"{place + 1 if is_shown else '·':<{step}}"[-step:], role)
 
         def cell(row: int, place: int, own: Span) -> Sequence[Span]:
             text = fit(own.text, step - 1) if wide else f"{own.text:1}"[:1]

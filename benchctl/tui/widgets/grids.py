@@ -130,7 +130,7 @@ class Grids(Container):
 
     def _tell_more(self) -> None:
         end = self.scroll_offset.y + self.outer_size.height - 1
-        more = sum(one > end for one in self._ends) if self.has_class("-more") else 0
+        more = sum(bottom > end for bottom in self._ends) if self.has_class("-more") else 0
         below = f"↓ {format_count(more, 'more table')} below (tab)"
         self.border_subtitle = Content(below if more else "")
 

@@ -138,8 +138,8 @@ class Table(Scrolling):
         if words := self.words.casefold().split():
             if self._told is None:
                 self._told = [" ".join(cells).casefold() for cells in self.texts]
-            told = self._told
-            shown = [row for row in shown if all(word in told[row] for word in words)]
+            folded = self._told
+            shown = [row for row in shown if all(word in folded[row] for word in words)]
         heads = [column.head for column in self._columns]
         if self.sorted_by is not None and self.sorted_by[0] in heads:
             place, turned = heads.index(self.sorted_by[0]), self.sorted_by[1]

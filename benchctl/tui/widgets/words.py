@@ -18,7 +18,10 @@ class Words(Suggester):
     async def get_suggestion(self, value: str) -> str | None:
         begun = re.split(r"[\s,]", value)[-1]
         fold = begun.casefold()
-        word = min((one for one in self.known if one.casefold().startswith(fold)), default="")
+        word = min(
+            (known_word for known_word in self.known if known_word.casefold().startswith(fold)),
+            default="",
+        )
         if not begun or not word or word.casefold() == fold:
             return None
         return value + word[len(begun) :]

@@ -126,9 +126,9 @@ def base_of(metric: str) -> int:
 
 
 def unit_at(metric: str, magnitude: float) -> tuple[float, int, str]:
-    """Return the unit for a magnitude: ``one`` and ``shift`` of its size one * 10^shift, its name.
+    """Return the unit for a magnitude: its size as ``mantissa`` * 10^``shift``, and its name.
 
-    All units of a metric with decimal prefixes have the same ``one``: 8 for rates in bytes.
+    All units of a metric with decimal prefixes have the same ``mantissa``: 8 for rates in bytes.
     """
     size, unit = scale_of(metric, magnitude)
     shift = math.floor(math.log10(size) + EPS)

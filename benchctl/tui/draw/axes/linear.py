@@ -37,8 +37,8 @@ def linear_axes(
     low, high = _with_room(metric, low, high)
     magnitude = max(abs(low), abs(high))
     base = base_of(metric) if magnitude < _MOST_BINARY else 10
-    one = unit_at(metric, magnitude)[0] if base == 10 else 1.0
-    low, high, finest = low / one, high / one, magnitude / one * FINEST
+    mantissa = unit_at(metric, magnitude)[0] if base == 10 else 1.0
+    low, high, finest = low / mantissa, high / mantissa, magnitude / mantissa * FINEST
     if unit_of(metric) == "B" or (not unit_of(metric) and low == int(low) and high == int(high)):
         finest = max(finest, 1.0)  # there are no parts of a byte, or of a packet
     for parts, every, lost in divisions(cells, apart):
@@ -59,7 +59,7 @@ def linear_axes(
             if first <= last:
                 counts = [((first + last) // 2 + n) * factor for n in range(parts + 1)]
                 labelled = _binary_axis if base == 2 else _decimal_axis
-                axis = labelled(metric, counts, exponent, one, every)
+                axis = labelled(metric, counts, exponent, mantissa, every)
                 yield RatedAxis((high - low) / (parts * step), lost, axis)
                 break
 
@@ -80,28 +80,28 @@ def _greatest(metric: str, low: float, high: float) -> float:
 
 
 def _binary_axis(
-    metric: str, counts: Sequence[int], exponent: int, one: float, every: int
+    metric: str, counts: Sequence[int], exponent: int, mantissa: float, every: int
 ) -> PlotAxis:
     """Return the axis of ``counts`` times a power of two, in a unit of at most two steps."""
-    values = [power(count, 2, exponent) * one for count in counts]
+    values = [power(count, 2, exponent) * mantissa for count in counts]
     size, unit = scale_of(metric, 2 * power(1, 2, exponent))
     digits = max(0, round(math.log2(size)) - exponent)
     return axis_of(metric, values, [f"{v / size:.{digits}f}" for v in values], every, unit, size)
 
 
 def _decimal_axis(
-    metric: str, counts: Sequence[int], exponent: int, one: float, every: int
+    metric: str, counts: Sequence[int], exponent: int, mantissa: float, every: int
 ) -> PlotAxis:
     """Return the axis of ``counts`` times a power of ten, in the unit of its ends."""
-    values = [power(count, 10, exponent) * one for count in counts]
+    values = [power(count, 10, exponent) * mantissa for count in counts]
     magnitude = max(abs(values[0]), abs(values[-1]))
     _, shift, unit = unit_at(metric, magnitude)
     texts = [_decimal(count, exponent - shift) for count in counts]
     if max(map(len, texts)) > LABEL_WIDTH:
-        thousands = 3 * math.floor((math.log10(magnitude / one) - shift) / 3)
+        thousands = 3 * math.floor((math.log10(magnitude / mantissa) - shift) / 3)
         shift, unit = shift + thousands, f"10^{thousands} {unit}".strip()
         texts = [_decimal(count, exponent - shift) for count in counts]
-    return axis_of(metric, values, texts, every, unit, one * 10.0**shift)
+    return axis_of(metric, values, texts, every, unit, mantissa * 10.0**shift)
 
 
 def _decimal(count: int, exponent: int) -> str:

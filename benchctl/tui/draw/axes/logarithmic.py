@@ -34,10 +34,10 @@ def logarithmic_axes(
 ) -> Iterator[RatedAxis]:
     """Yield the closest axes of each division."""
     base = base_of(metric)
-    one = unit_at(metric, high)[0] if base == 10 else 1.0
+    mantissa = unit_at(metric, high)[0] if base == 10 else 1.0
     least = 1.0 if unit_of(metric) == "B" else 0.0  # there are no parts of a byte
-    low = max(low if low > 0 else high * DEEPEST, least) / one
-    high = max(high / one, low * LEAST_RATIO)
+    low = max(low if low > 0 else high * DEEPEST, least) / mantissa
+    high = max(high / mantissa, low * LEAST_RATIO)
     first = math.floor(math.log(low, base) + EPS)
     needed = max(1, math.ceil(math.log(high, base) - EPS) - first)
     span = math.log(high / low)
@@ -47,16 +47,18 @@ def logarithmic_axes(
         between: Sequence[float] = ()
         if powers == 1 and base == 10:
             factors = next((numbers for least, numbers in _MINOR if every >= least), ())
-            between = [value * factor * one for value in values[:-1] for factor in factors]
+            between = [value * factor * mantissa for value in values[:-1] for factor in factors]
         elif every >= 2 * powers:
-            between = [v * float(base) ** n * one for v in values[:-1] for n in range(1, powers)]
+            between = [
+                v * float(base) ** n * mantissa for v in values[:-1] for n in range(1, powers)
+            ]
         fill = span / math.log(values[-1] / values[0])
-        axis = _log_axis(metric, [v * one for v in values], every, between)
+        axis = _log_axis(metric, [v * mantissa for v in values], every, between)
         yield RatedAxis(fill, lost - _POWERS, axis)
         if base == 10:
             for begin, most in _DOUBLINGS:
                 if values := _doublings(begin, most, low, high, parts):
-                    axis = _log_axis(metric, [v * one for v in values], every)
+                    axis = _log_axis(metric, [v * mantissa for v in values], every)
                     yield RatedAxis(span / math.log(2**parts), lost, axis)
 
 

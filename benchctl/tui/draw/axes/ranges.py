@@ -95,8 +95,8 @@ def zoomed(axis: PlotAxis, bounds: Bounds | None, steps: int) -> Bounds:
 def panned(axis: PlotAxis, bounds: Bounds | None, steps: int) -> Bounds:
     """Return the bounds a quarter of the height further up, ``steps`` times."""
     low, high = _linear(axis, bounds)
-    way = (high - low) * PAN * steps
-    return _values(axis, low + way, high + way)
+    distance = (high - low) * PAN * steps
+    return _values(axis, low + distance, high + distance)
 
 
 def _linear(axis: PlotAxis, bounds: Bounds | None) -> Bounds:

@@ -185,9 +185,13 @@ def _beside(metric: str, curves: Sequence[Curve], rows: int, room: int) -> Itera
     """Yield what stands at the right of a flow's plot: name and figure, or a figure a line."""
     texts = [f"{curve.mark} {curve.now}" for curve in curves]
     if len(curves) == 1:
-        (one,) = curves
-        beside = "" if one.expected is None else f"of {format_value(metric, one.expected)}"
-        texts = [f"{one.mark} {one.name}", f"{' ' * len(one.mark)} {one.now}", f"  {beside}"]
+        (single,) = curves
+        beside = "" if single.expected is None else f"of {format_value(metric, single.expected)}"
+        texts = [
+            f"{single.mark} {single.name}",
+            f"{' ' * len(single.mark)} {single.now}",
+            f"  {beside}",
+        ]
     width = room - max(len(curve.mark) for curve in curves) - 1
     for place, text in enumerate(texts[:rows]):
         curve = curves[min(place, len(curves) - 1)]
@@ -314,10 +318,10 @@ def _title(traces: TrialLines, plot: Plot, keys: Sequence[LineKey]) -> str:
 
 def _with_percentiles(curves: Sequence[Curve], shown: Sequence[str]) -> Iterator[list[str]]:
     """Yield what a caption says of every curve, the longest first; nothing if one has nothing."""
-    for told in zip(*(curve.told for curve in curves), strict=False):
+    for texts in zip(*(curve.sampled for curve in curves), strict=False):
         yield [
-            f"{one.mark} {one.name} {value:<{VALUE_WIDTH}}  {text}  "
-            for one, value, text in zip(curves, shown, told, strict=True)
+            f"{curve.mark} {curve.name} {value:<{VALUE_WIDTH}}  {text}  "
+            for curve, value, text in zip(curves, shown, texts, strict=True)
         ]
 
 

@@ -143,9 +143,9 @@ def crossed(lines: Sequence[Line], where: PlotFrames, time_s: float) -> list[Lin
         for row in rows:
             drawn[row] = _over_blank(drawn[row], LEFT + column, frame.glyphs.vertical)
         found = lines_at(chart.plot, where.view, frame, time_s)
-        told, width = _told(chart.plot.metric, found, max(left, right), frame.rows)
+        beside, width = _told(chart.plot.metric, found, max(left, right), frame.rows)
         begin = LEFT + (where.columns - width if right > left else 0)
-        for row, line in zip(rows, told, strict=False):
+        for row, line in zip(rows, beside, strict=False):
             drawn[row] = _put(drawn[row], begin, width, line)
         if chart.below > 1:
             drawn[rows.stop + 1] = _labelled(drawn[rows.stop + 1], column, where, time_s)

@@ -176,7 +176,9 @@ class Field:
                 ]
                 for begin in range(self._columns - len(text) + 1):
                     if all(free[begin : begin + len(text)]):
-                        grid[near][begin : begin + len(text)] = [(role, one) for one in text]
+                        grid[near][begin : begin + len(text)] = [
+                            (role, character) for character in text
+                        ]
                         return
 
 

@@ -210,9 +210,9 @@ def curves(
     grid = field.cells()
     for x, value, (role, sign) in marks:
         row = round((1 - y.place(value)) * (y.cells - 1))
-        for column, one in enumerate(sign, round(x)):
+        for column, character in enumerate(sign, round(x)):
             if 0 <= row < y.cells and 0 <= column < across.cells:
-                grid[row][column] = (role, one)
+                grid[row][column] = (role, character)
     labels = {tick.cell: tick.text for tick in y.ticks}
     lines: list[Text] = []
     for number, drawn in enumerate(grid):

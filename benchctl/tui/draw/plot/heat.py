@@ -99,14 +99,14 @@ class SummaryTable:
         self._series: dict[str, list[FlowWay]] = {}
         for row in rows:
             both = (row.metric, row.flow) in both_ways
-            one = row.flow, row.direction if both else ""
+            series = row.flow, row.direction if both else ""
             own = self._series.setdefault(row.metric, [])
-            if one not in own:
-                own.append(one)
-            key = (*_place_of(row.point, varying), one)
+            if series not in own:
+                own.append(series)
+            key = (*_place_of(row.point, varying), series)
             self._rows.setdefault(row.metric, {})[key] = row
         for own in self._series.values():
-            own.sort(key=lambda one: self.flows.index(one[0]))
+            own.sort(key=lambda series: self.flows.index(series[0]))
         several = any(len(own) > 1 for own in self._series.values())
         self.axes = [*varying, *[FLOW] * several]
         vocabulary, settings = report.run.vocabulary, report.run.settings
@@ -180,7 +180,7 @@ class SummaryTable:
                 for head in heads
             ]
             if any(cell is not NO_CELL for cell in row):
-                named.append([Span(self._name(*one)) for one in place.items()])
+                named.append([Span(self._name(*axis_value)) for axis_value in place.items()])
                 cells.append(row)
         drawn = zip(*(lined_up(column) for column in zip(*cells, strict=True)), strict=True)
         rows = [[*about, *row] for about, row in zip(named, drawn, strict=True)]
@@ -198,7 +198,7 @@ class SummaryTable:
         ]
         axes_told = "  ".join(filter(None, about))
         name = self._title(metric, look.unit)
-        return Grid(name, name + look.told, axes_told, columns, rows)
+        return Grid(name, name + look.legend, axes_told, columns, rows)
 
     def _values(self, metric: str, axis: str) -> Sequence[Any]:
         """Return the values of an axis; of a searched one those that a metric was measured at."""
@@ -226,8 +226,8 @@ class SummaryTable:
         of_flow = ""
         if len(own) == 1 and own[0][0]:
             of_flow = f" of {self._name(FLOW, own[0])}"
-            ways = {row.direction for row in self._rows[metric].values()}
-            of_flow += f" ({ways.pop()})" if len(ways) == 1 else ""
+            directions = {row.direction for row in self._rows[metric].values()}
+            of_flow += f" ({directions.pop()})" if len(directions) == 1 else ""
         return f"{title_of(metric)}{of_flow}{f', {unit}' * bool(unit)}"
 
     def _look(self, metric: str, beside: int) -> _Look:
@@ -241,12 +241,12 @@ class SummaryTable:
         known = common_scale(metric, [*means, *expected])
         halves, theory = beside > 1, bool(beside and expected)
         factor, unit = known or (0.0, "")
-        told = ": measured"
+        legend = ": measured"
         if halves and any(row.spread.half is not None for row in rows):
-            told += " ±95 %"
-        told += " / expected" * theory
-        told = told if told != ": measured" else ""
-        return _Look(min(0.0, *means), max(0.0, *means), factor, unit, halves, theory, told)
+            legend += " ±95 %"
+        legend += " / expected" * theory
+        legend = legend if legend != ": measured" else ""
+        return _Look(min(0.0, *means), max(0.0, *means), factor, unit, halves, theory, legend)
 
     def _cell(self, metric: str, place: Mapping[str, Any], look: _Look) -> GridCell:
         own = self._series[metric]
@@ -273,7 +273,7 @@ class SummaryTable:
 class _Look(NamedTuple):
     """How the cells of a metric are drawn: the ends of their bars, and the factor of their unit.
 
-    Without a ``factor`` each has a unit of its own. ``told`` says what a cell has.
+    Without a ``factor`` each has a unit of its own. ``legend`` says what a cell has.
     """
 
     low: float
@@ -282,7 +282,7 @@ class _Look(NamedTuple):
     unit: str
     halves: bool
     theory: bool
-    told: str
+    legend: str
 
     def mean(self, metric: str, mean: float, half: float | None) -> str:
         """Format a figure, with half its interval if it is known."""

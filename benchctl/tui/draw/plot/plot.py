@@ -43,7 +43,7 @@ class Curve(Struct, frozen=True):
 
     ``smooth_s`` is the time that its means are over, 0 for none. A line ``of_means`` has its range
     as a band behind it. ``expected`` is the theoretical value, and ``happened`` are the times and
-    the words of its events. ``now`` is its figure, and ``told`` is what a caption may say of its
+    the words of its events. ``now`` is its figure, and ``sampled`` is what a caption may say of its
     samples, the longest first.
     """
 
@@ -56,7 +56,7 @@ class Curve(Struct, frozen=True):
     expected: float | None = None
     happened: Sequence[tuple[float, str]] = ()
     now: str = ""
-    told: Sequence[str] = ()
+    sampled: Sequence[str] = ()
 
 
 class Plot(Struct, frozen=True):
@@ -223,7 +223,7 @@ def draw(
     lines: list[Line] = []
     cells = [*spare, *marked, *ends[0], *rows, *ends[1]]
     for row, (text, role) in zip(cells, beside, strict=False):
-        row[-len(text) :] = [(role, one) for one in text]
+        row[-len(text) :] = [(role, character) for character in text]
     for number, row in enumerate(cells):
         cell = frame.rows - under - 1 - number
         label = fit(labels.get(cell, ""), MARGIN - 1, right=True)
@@ -264,7 +264,7 @@ def _rows(plot: Plot, drawn: Sequence[Strip], axis: PlotAxis, frame: PlotFrame) 
     for (row, column), cell in marks.items():
         rows[row][column] = cell
     for (row, column), (role, mark) in ends.items():
-        rows[row][column + 1 : column + 1 + len(mark)] = [(role, one) for one in mark]
+        rows[row][column + 1 : column + 1 + len(mark)] = [(role, character) for character in mark]
     return rows
 
 

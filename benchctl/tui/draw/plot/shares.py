@@ -24,7 +24,7 @@ from benchctl.tui.draw.plot.choice import LEAST_HEIGHT, Choice, keys_of, mark_of
 from benchctl.tui.draw.plot.figure import APART, curves
 from benchctl.tui.draw.plot.plot import MARGIN, role_of
 from benchctl.tui.draw.text.columns import see, widths
-from benchctl.tui.draw.text.percentiles import HEADS, told
+from benchctl.tui.draw.text.percentiles import HEADS, sample_figures
 from benchctl.units import format_count
 
 # What `curves` writes below a plot, and the least that it can draw.
@@ -123,7 +123,9 @@ def _table(
 ) -> Iterator[Line]:
     """Yield the figures of every line, as many as the width has room for."""
     names = [f"{mark_of(key, keys, traces)} {name_of(key, keys)}" for key, _ in there]
-    rows = [[name, *told(metric, own)] for name, (_, own) in zip(names, there, strict=True)]
+    rows = [
+        [name, *sample_figures(metric, own)] for name, (_, own) in zip(names, there, strict=True)
+    ]
     columns = widths(["", *HEADS], rows, [False] + [True] * len(HEADS))
     sight = see(columns, width)
     yield sight.head()

@@ -28,8 +28,8 @@ def draw_spread(metric: str, runs: Sequence[tuple[str, Sequence[float]]], width:
         return [[Span("no repeats to draw", "dim")]]
     ends = [
         value
-        for one in there
-        for value in (one.min, one.max, one.ci95_low, one.ci95_high)
+        for run_spread in there
+        for value in (run_spread.min, run_spread.max, run_spread.ci95_low, run_spread.ci95_high)
         if value is not None
     ]
     axis = axis_for(metric, min(ends), max(ends), columns, apart=APART, from_zero=False)
@@ -42,16 +42,16 @@ def draw_spread(metric: str, runs: Sequence[tuple[str, Sequence[float]]], width:
         cells = [" "] * columns
         shown = "-"
         if values:
-            one = spread(values)
-            shown = format_value(metric, one.mean)
-            if one.ci95_low is not None and one.ci95_high is not None:
-                low, high = place(one.ci95_low), place(one.ci95_high)
+            run_spread = spread(values)
+            shown = format_value(metric, run_spread.mean)
+            if run_spread.ci95_low is not None and run_spread.ci95_high is not None:
+                low, high = place(run_spread.ci95_low), place(run_spread.ci95_high)
                 cells[low : high + 1] = BAR * (high - low + 1)
                 cells[low], cells[high] = LOW, HIGH
             for value in values:
                 here = place(value)
                 cells[here] = SEVERAL if cells[here] in (POINT, SEVERAL) else POINT
-            cells[place(one.mean)] = MEAN
+            cells[place(run_spread.mean)] = MEAN
         lines.append(
             [
                 Span(f"{name:<{named}} ", "strong"),

@@ -92,7 +92,9 @@ class VisibleColumns(Struct, frozen=True):
             return spans
         if self.columns and self.columns[-1][1].right:
             _, last = self.columns[-1]
-            most = self.width - len(self.hidden) - _width([one for _, one in self.columns[:-1]])
+            most = (
+                self.width - len(self.hidden) - _width([column for _, column in self.columns[:-1]])
+            )
             spans[-1] = Span(fit(last.head.rjust(min(last.width, most)), last.width), "label")
         return [*crop(spans, self.width - len(self.hidden)), Span(self.hidden, "warn")]
 
@@ -146,7 +148,7 @@ def _narrowed(columns: Sequence[Column], width: int) -> Sequence[Column]:
     figures = [column for column in columns if not column.fixed][:2]
     others = [column for column in columns[len(about) :] if column.fixed]
     over = _width([*about, *figures, *others]) - len(GAP) - width
-    texts = [n for n, one in enumerate(about) if not one.right and one.width > LEAST_TEXT]
+    texts = [n for n, column in enumerate(about) if not column.right and column.width > LEAST_TEXT]
     if over > sum(about[n].width - LEAST_TEXT for n in texts):
         return columns
     if not all(column.right for column in figures):

@@ -81,8 +81,8 @@ _IN_CP437 = {
     **dict(zip("▏▎▍▋▊▉", "  ▌▌▌█", strict=True)),
 }  # fmt: skip
 _IN_ASCII = {
-    **{one: like for one, like in _IN_CP437.items() if like.isascii()},
-    **{one: like for one, like in LIKE_IN_ASCII.items() if len(like) == 1},
+    **{character: like for character, like in _IN_CP437.items() if like.isascii()},
+    **{character: like for character, like in LIKE_IN_ASCII.items() if len(like) == 1},
     # Beside a figure, its half interval keeps its sign: that of a gap and of the character.
     " ±": "+-", "±": "~", "…": "~",
     "√": "+", "●": "*", "•": "*", "○": "o", "∘": "o", "◆": "@", "♦": "@", "▶": ">", "►": ">",
@@ -104,5 +104,5 @@ SETS = {glyphs.name: glyphs for glyphs in (BRAILLE, BLOCKS, CONSOLE, ASCII)}
 
 def plainer_from(glyphs: Glyphs) -> list[Glyphs]:
     """Return a set and those that need less of the terminal."""
-    sets = [replace(one, marks=glyphs.marks) for one in SETS.values()]
+    sets = [replace(glyph_set, marks=glyphs.marks) for glyph_set in SETS.values()]
     return sets[sets.index(glyphs) :]

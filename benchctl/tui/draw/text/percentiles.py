@@ -22,7 +22,7 @@ HEADS = (*_FIGURES, "samples")
 """What there is of each line, the most important first."""
 
 
-def told(metric: str, samples: ValueHistogram) -> list[str]:
+def sample_figures(metric: str, samples: ValueHistogram) -> list[str]:
     """Return the figures of at least one sample, in the order of `HEADS`."""
     figures = (format_value(metric, figure(samples)) for figure in _FIGURES.values())
     return [*figures, f"{len(samples):,}"]

@@ -35,7 +35,9 @@ class BoardRows:
         self._positions = board.positions
         self._doing = board.doing_at(time)
         self._lost = {name for name, known in connections.items() if known.lost}
-        self._means = means = [one.mean for one in self._states.values() if one.mean is not None]
+        self._means = means = [
+            state.mean for state in self._states.values() if state.mean is not None
+        ]
         self._high = max(means, default=0.0)
         self._factor, unit = scale_of(board.metric, self._high) if means else (1.0, "")
         self._named = f"{title_of(board.metric)}, {unit}: " if means else ""

@@ -28,7 +28,7 @@ from benchctl.tui.draw.plot.choice import NOTHING, Choice, Pick, figure_of, mark
 from benchctl.tui.draw.plot.field import hole_after
 from benchctl.tui.draw.plot.plot import letter, role_of
 from benchctl.tui.draw.text.columns import GAP, Cells, Column, FreeText, widths
-from benchctl.tui.draw.text.percentiles import HEADS, told
+from benchctl.tui.draw.text.percentiles import HEADS, sample_figures
 from benchctl.tui.model.zoom import View
 from benchctl.units import format_value
 from benchctl.visible import width_of
@@ -127,7 +127,7 @@ class FlowList(Struct, frozen=True):
             return [name, FreeText("no samples", "dim")]
         if self._is_spread:
             samples = self.samples_of(key)
-            figures = told(key.metric, samples) if samples else [NOTHING] * len(HEADS)
+            figures = sample_figures(key.metric, samples) if samples else [NOTHING] * len(HEADS)
             return [name, *map(Span, figures)]
         return [
             name,
@@ -193,18 +193,18 @@ def _name(
     return f"{dot} {mark} {shorten(name, room - 3 - len(mark))}"
 
 
-def with_letters(told: Pivot, flows: Sequence[str]) -> Pivot:
+def with_letters(table: Pivot, flows: Sequence[str]) -> Pivot:
     """Return a table with the letter of each flow, as in the plots, before its name."""
-    if "flow" not in told.heads:
-        return told
-    place = told.heads.index("flow")
+    if "flow" not in table.heads:
+        return table
+    place = table.heads.index("flow")
     rows = [
         (*row[:place], f"{letter(flows.index(row[place]))} {row[place]}", *row[place + 1 :])
         if row[place] in flows
         else row
-        for row in told.rows
+        for row in table.rows
     ]
-    return replace(told, rows=(*rows,))
+    return replace(table, rows=(*rows,))
 
 
 def _is_wanted(key: LineKey, choice: Choice) -> bool:

@@ -61,11 +61,11 @@ def tiles(view: RunView, traces: TrialLines | None, position: int, time: float) 
     now, mean = rates.sum(lambda s: s.recent(until_s, NOW_S)), rates.sum(lambda s: s.mean(until_s))
     ended = bool(trips.lines) and not running
 
-    def trip(way: _Chosen) -> str:
+    def trip(delay: _Chosen) -> str:
         """Return the delay of now, or as there is none, of the whole trial: the flow's figure."""
         if ended and traces is not None:
-            return _value(way.metric, traces.mean(way.keys[0], until_s))
-        return way.sum(lambda s: s.at(until_s))
+            return _value(delay.metric, traces.mean(delay.keys[0], until_s))
+        return delay.sum(lambda s: s.at(until_s))
 
     many = f"all {rates.of}" if len(rates.lines) > 1 else ""
     rate = many or rates.named("rate" if rates.of else "throughput")
@@ -73,9 +73,9 @@ def tiles(view: RunView, traces: TrialLines | None, position: int, time: float) 
         Tile(rate, now if running else NOTHING, 11),
         Tile("mean" if running else f"{many}, mean" if many else f"mean {rate}", mean, 11),
         *(
-            Tile(way.named(f"{'mean ' * ended}{title_of(way.metric)}"), trip(way), 8)
-            for way in there_and_back
-            if way.lines
+            Tile(delay.named(f"{'mean ' * ended}{title_of(delay.metric)}"), trip(delay), 8)
+            for delay in there_and_back
+            if delay.lines
         ),
         Tile(
             "max loss" if len(losses) > 1 else "loss",
@@ -327,8 +327,8 @@ def trial_row(view: RunView, index: int, time: float) -> Cells:
 
 def _figure(view: RunView, trial: TrialView, flow: str, direction: str) -> Span:
     """Return the headline of a flow in a trial, which may have another direction in each."""
-    one = trial.flows.get(flow)
-    figures = one.figures if one is not None else {}
-    there = {name: figure for (way, name), figure in figures.items() if direction in ("", way)}
-    metric = view.vocabulary.headline(one.flow.backend, there) if one is not None else None
+    report = trial.flows.get(flow)
+    figures = report.figures if report is not None else {}
+    there = {name: figure for (of, name), figure in figures.items() if direction in ("", of)}
+    metric = view.vocabulary.headline(report.flow.backend, there) if report is not None else None
     return Span(format_value(metric, there[metric].value) if metric else NOTHING)

@@ -95,7 +95,10 @@ def _tall(tile: Tile, width: int) -> tuple[str, Sequence[str]]:
     number, _, unit = tile.value.partition(" ")
     name = f"{tile.name}, {unit}" if unit else tile.name  # "resent 3 Mbit/s" would be a figure
     if all(character in _DOTS for character in number) and len(name) <= width:
-        lines = [" ".join(_halves(_DOTS[one], line) for one in number) for line in range(TALL)]
+        lines = [
+            " ".join(_halves(_DOTS[character], line) for character in number)
+            for line in range(TALL)
+        ]
         if len(lines[0]) <= width:
             return name, lines
     return shorten(tile.name, width), ("", whole(tile.value, width), "")

@@ -59,7 +59,7 @@ def verdict_of(comparison: Comparison) -> Span:
 
 def counted_verdicts(compared: Collection[Comparison]) -> Span:
     """Count verdicts by their signs, and those that are not valid."""
-    counted = Counter(one.verdict for one in compared if one.valid)
+    counted = Counter(comparison.verdict for comparison in compared if comparison.valid)
     seen = [role for verdict, role in SEEN.items() if counted[verdict]]
     role = "dim" if not seen else seen[0] if len(seen) == 1 else "warn"
     parts = [f"{GLYPHS[verdict]}{counted[verdict]}" for verdict in Verdict if counted[verdict]]
@@ -90,14 +90,19 @@ class ChangeRows:
         """Return the cells of a host."""
         host = self.hosts[index]
         own = [self._changes.pairs.get((host, to)) for to in self.hosts]
-        cells = [Span("") if one is None else _change(one) for one in own]
-        return [Span(host), counted_verdicts([one for one in own if one is not None]), *cells]
+        cells = [Span("") if comparison is None else _change(comparison) for comparison in own]
+        return [
+            Span(host),
+            counted_verdicts([comparison for comparison in own if comparison is not None]),
+            *cells,
+        ]
 
     def title(self, _: Names) -> Line:
         """Return what the cells are."""
-        one = next(iter(self._changes.pairs.values()))
-        unit = "pp" if one.metric.endswith("_ratio") else "%"
-        name = f"change of {title_of(one.metric)} of {one.flow}{at_point(self._changes.at)}"
+        comparison = next(iter(self._changes.pairs.values()))
+        unit = "pp" if comparison.metric.endswith("_ratio") else "%"
+        name = f"change of {title_of(comparison.metric)} of {comparison.flow}"
+        name += at_point(self._changes.at)
         return [Span(f"{name}, {unit}: from ↓ to →", "strong")]
 
 
@@ -105,11 +110,11 @@ def _change(comparison: Comparison) -> Span:
     is_ratio, verdict = comparison.metric.endswith("_ratio"), verdict_of(comparison)
     share = comparison.difference if is_ratio else comparison.relative
     if share is None:  # of zero
-        told = signed(comparison.metric, comparison.difference)
+        change = signed(comparison.metric, comparison.difference)
     else:
         percent = round(share * 100, 1) + 0.0  # which makes no "-0.0" of a little less
-        told = f"{percent:+.{int(abs(percent) < EXACT)}f}"
-    return Span(f"{verdict.text[0]} {told}", verdict.role)
+        change = f"{percent:+.{int(abs(percent) < EXACT)}f}"
+    return Span(f"{verdict.text[0]} {change}", verdict.role)
 
 
 def described(comparison: Comparison) -> list[Span]:

@@ -47,13 +47,13 @@ class PickFrom(Dialog[int]):
 
     def on_mount(self) -> None:
         """Show the rows, as wide as they are and the screen allows."""
-        names, told = (
+        names, texts = (
             max((width_of(row[place]) for row in self._rows), default=0) for place in (0, 1)
         )
-        window = min(max(WIDTH, names + len(GAP) + told + FRAME), self.app.size.width)
+        window = min(max(WIDTH, names + len(GAP) + texts + FRAME), self.app.size.width)
         self.query_one(Vertical).styles.width = window
         inside = window - FRAME
-        named = min(names, max(inside - len(GAP) - told, inside * 2 // 3))
+        named = min(names, max(inside - len(GAP) - texts, inside * 2 // 3))
         columns = [Column("", named, fixed=True), Column("", max(1, inside - named - len(GAP)))]
         rows = [(Span(without_middle(name, named)), Span(said)) for name, said in self._rows]
         self._table.styles.height = max(1, min(len(rows), MOST_ROWS)) + 1

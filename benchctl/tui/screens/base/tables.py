@@ -110,7 +110,7 @@ class TablesScreen(Screen[None]):
     def save(self) -> None:
         """Pick what is saved in this directory: a picture of the screen, or the table."""
         stem = self.file_stem()
-        ways: list[tuple[str, str, str, Callable[[], str]]] = [
+        choices: list[tuple[str, str, str, Callable[[], str]]] = [
             (stem, ".svg", "picture of the screen", lambda: svg_of(self.app)),
             (stem, ".txt", "picture of the screen, as text", lambda: text_of(self.app)),
         ]
@@ -119,15 +119,15 @@ class TablesScreen(Screen[None]):
             shown = table.pivot()
             named = "-".join([stem, *re.findall(r"\w+", table.title.casefold())])
             what = f"table as it is shown, {len(shown.rows)} rows"
-            ways += [(named, end, what, partial(write, shown)) for end, write in FORMS.items()]
+            choices += [(named, end, what, partial(write, shown)) for end, write in FORMS.items()]
 
         def take(place: int | None) -> None:
             if place is not None:
                 # The picture is of the screen, not of this window.
-                named, end, _, write = ways[place]
+                named, end, _, write = choices[place]
                 self.call_after_refresh(self._save, named, end, write)
 
-        rows = [(free_name(Path.cwd(), named, end).name, what) for named, end, what, _ in ways]
+        rows = [(free_name(Path.cwd(), named, end).name, what) for named, end, what, _ in choices]
         self.app.push_screen(PickFrom("Save", rows), take)
 
     def _save(self, stem: str, end: str, write: Callable[[], str]) -> None:

@@ -70,7 +70,9 @@ class PastReader:
             beside = stamps.get(baselines.get(stamp.profile, 0))
             depends[run_id] = baselines.get(stamp.profile), stamp, beside
             known = self._rows.get(run_id)
-            goes_on = not all(one.status.has_ended for one in (stamp, beside) if one is not None)
+            goes_on = not all(
+                either.status.has_ended for either in (stamp, beside) if either is not None
+            )
             if known is None or known[0] != depends[run_id] or goes_on:
                 missing.append(run_id)
         if missing:

@@ -63,7 +63,7 @@ class PacketFigure(Painted):
 class PacketView(Struct, frozen=True):
     """What the window shows: whose data, which panels, and which share of the time."""
 
-    way: int = 0
+    sender: int = 0
     panels: int = 0
     low: float = 0.0
     high: float = 1.0
@@ -102,7 +102,7 @@ class PacketsWindow(Dialog[None]):
         """Show a trial; of None, the first that has packets."""
         super().__init__()
         self._store, self._run_id, self._position = store, run_id, position
-        self._ways: Sequence[TracedDirection] = ()
+        self._senders: Sequence[TracedDirection] = ()
         self._report: Report | None = None
         self._seen = PacketView()
         self._is_reading = False
@@ -121,7 +121,7 @@ class PacketsWindow(Dialog[None]):
         self._show(self._seen)
 
     def _show(self, seen: PacketView) -> None:
-        if seen.way != self._seen.way:
+        if seen.sender != self._seen.sender:
             self._span_s = None
         self._seen = seen
         if not self._is_reading:
@@ -146,15 +146,15 @@ class PacketsWindow(Dialog[None]):
         report = read_report(reader, reader.run(self._run_id), number)
         trials = [trial for trial in report.trials if [*traces_of([trial])]] or report.trials
         self._report = replace(report, trials=trials[:1])
-        self._ways = [*chosen_of(traces_of(trials[:1]), reader.path, {}, (), every=True)]
+        self._senders = [*chosen_of(traces_of(trials[:1]), reader.path, {}, (), every=True)]
 
     def _made(self, reader: Reader, seen: PacketView) -> Picture:
         """Return the figure. Raises UsageError if there are no packets, and StoreError."""
         assert self._report is not None
         only = {}
-        if self._ways:
-            way = self._ways[seen.way]
-            only = {key: [way.value(key)] for key in KEYS}
+        if self._senders:
+            sender = self._senders[seen.sender]
+            only = {key: [sender.value(key)] for key in KEYS}
         panels: Sequence[str] = PANELS[seen.panels]
         if seen.panels == 0 and self.size.height >= LEAST_HEIGHT:
             panels = (SEQUENCE, FLIGHT)
@@ -172,7 +172,7 @@ class PacketsWindow(Dialog[None]):
         self._is_reading = False
         if not self.is_mounted:
             return
-        if figure is not None and seen.way == self._seen.way:
+        if figure is not None and seen.sender == self._seen.sender:
             self._span_s = self._span_s or (figure.x.low, figure.x.high)
         self._frame.border_title = self._title(seen)
         self._figure.show(figure, words)
@@ -180,12 +180,12 @@ class PacketsWindow(Dialog[None]):
             self._show(self._seen)
 
     def _title(self, seen: PacketView) -> str:
-        if not self._ways or self._report is None:
+        if not self._senders or self._report is None:
             return "Packets"
-        way, trial = self._ways[seen.way], self._report.trials[0].trial
-        where = f" at {way.packets.host}" if way.packets.host else ""
-        said = f"Packets of {way.of}{where}, trial {trial.position + 1}"
-        return f"{said}, {seen.way + 1} of {len(self._ways)}"
+        sender, trial = self._senders[seen.sender], self._report.trials[0].trial
+        where = f" at {sender.packets.host}" if sender.packets.host else ""
+        said = f"Packets of {sender.of}{where}, trial {trial.position + 1}"
+        return f"{said}, {seen.sender + 1} of {len(self._senders)}"
 
     @property
     def settled(self) -> bool:
@@ -217,7 +217,7 @@ class PacketsWindow(Dialog[None]):
                 self._show(PacketView(place, self._seen.panels))
 
         rows = [
-            (f"{way.of} {way.packets.host}".rstrip(), f"{' → '.join(way.ends)}")
-            for way in self._ways
+            (f"{sender.of} {sender.packets.host}".rstrip(), f"{' → '.join(sender.ends)}")
+            for sender in self._senders
         ]
-        self.app.push_screen(PickFrom("Flow, host and sender", rows, self._seen.way), take)
+        self.app.push_screen(PickFrom("Flow, host and sender", rows, self._seen.sender), take)
