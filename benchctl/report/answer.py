@@ -66,7 +66,7 @@ def answer(report: Report, baseline: Report | None = None, *, brief: bool = Fals
     said += _not_valid(report)
     if report.outcomes:
         answers = Counter(outcome.answer for outcome in report.outcomes)
-        told = ", ".join(f"{answers[one]} {one}" for one in Answer if answers[one])
+        told = ", ".join(f"{answers[answer]} {answer}" for answer in Answer if answers[answer])
         said.append(f"Expectations: {told}.")
     if happened := tally(report):
         said.append(f"Within the flows: {happened}.")

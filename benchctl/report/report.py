@@ -176,7 +176,7 @@ def report_of(
         outcomes = outcomes_of(
             run.settings.expect, measured, rows, before, ended=run.status.has_ended
         )
-    broken = summarize(replace(one, figures=one.broken) for one in measured if one.broken)
+    broken = summarize(replace(flow, figures=flow.broken) for flow in measured if flow.broken)
     return Report(run, trials, rows, outcomes, found, measured, drifts, broken)
 
 

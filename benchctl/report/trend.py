@@ -76,7 +76,7 @@ def trend_remarks(runs: Sequence[Run], trends: Sequence[Trend]) -> list[str]:
         before = dict(zip([*trend.rows][1:], trend.rows, strict=False))
         for change in trend.changes:
             levels, row = change.levels, trend.first
-            a, b = (format_value(row.metric, one[0]) for one in (levels.a, levels.b))
+            a, b = (format_value(row.metric, level[0]) for level in (levels.a, levels.b))
             lines.append(
                 f"{figure_name(row)} went from {a} to {b} with run"
                 f" {runs[change.run].name}; confidence"

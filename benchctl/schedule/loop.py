@@ -91,7 +91,7 @@ class Scheduler:
                 due.append((at, schedule))
         if not due or self._asked.by is not None:
             return False
-        self._measure(*min(due, key=lambda one: one[0]))
+        self._measure(*min(due, key=lambda entry: entry[0]))
         return True
 
     def _note_sleep(self) -> None:

@@ -100,10 +100,10 @@ def _map(
     factor, _ = scale_of(metric, max(map(abs, means)))
     down, across = names
 
-    def cell(row: int, column: int, one: SummaryRow | None) -> HeatCell:
-        mean = None if one is None else one.spread.mean
+    def cell(row: int, column: int, summary: SummaryRow | None) -> HeatCell:
+        mean = None if summary is None else summary.spread.mean
         text = "" if mean is None else f"{mean / factor:.3g}"
-        return HeatCell(column, row, mean, text, one is None or one.valid)
+        return HeatCell(column, row, mean, text, summary is None or summary.valid)
 
     cells = [
         cell(row, column, there.get((of_row, of_column)))

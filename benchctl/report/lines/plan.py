@@ -100,11 +100,11 @@ def _where(prepared: Planned, traffic: Traffic) -> str:
         address = outside.get(name, name)
         return name if name == address else f"{name} ({address})"
 
-    ways = [*traffic.paths] or [ReachedPath(LOCAL.name, next(iter(outside)))]
-    (source, to), others = ways[0], {frozenset(way) for way in ways[1:]} - {frozenset(ways[0])}
-    both = (to, source) in ways
-    way = f"{'between' if both else 'from'} {named(source)} {'and' if both else 'to'} {named(to)}"
-    return f"{way}, and {len(others)} more" if others else way
+    paths = [*traffic.paths] or [ReachedPath(LOCAL.name, next(iter(outside)))]
+    (source, to), others = paths[0], {frozenset(path) for path in paths[1:]} - {frozenset(paths[0])}
+    both = (to, source) in paths
+    path = f"{'between' if both else 'from'} {named(source)} {'and' if both else 'to'} {named(to)}"
+    return f"{path}, and {len(others)} more" if others else path
 
 
 def command_lines(
@@ -298,13 +298,13 @@ def _trial(bound: BoundTrial, prepared: Planned, *, short: bool) -> Iterator[Lin
     repeat = f"repeat {trial.repeat}" if prepared.plan.repeats > 1 else ""
     head = "  ".join(filter(None, [point, repeat, format_duration(trial.duration_s)]))
     yield [Span(f"{trial.position + 1:>3}  ", "label"), Span(head)]
-    for one in commands(bound, prepared):
-        if one.flow:
-            where = f" on {one.host}" if prepared.network.hosts[one.host].reach else ""
-            command = shortened(one.command) if short else one.command
-            yield [Span(f"     {one.flow} {one.end}{where}: ", "label"), Span(command)]
+    for shown in commands(bound, prepared):
+        if shown.flow:
+            where = f" on {shown.host}" if prepared.network.hosts[shown.host].reach else ""
+            command = shortened(shown.command) if short else shown.command
+            yield [Span(f"     {shown.flow} {shown.end}{where}: ", "label"), Span(command)]
         else:
-            yield [Span(f"     {one.end}: {one.command}", "bad")]
+            yield [Span(f"     {shown.end}: {shown.command}", "bad")]
 
 
 class ShownCommand(NamedTuple):
@@ -341,11 +341,11 @@ def commands(bound: BoundTrial, prepared: Planned) -> list[ShownCommand]:
     except MissingError as error:
         return [ShownCommand("", "no command", "", str(error))]
     return [
-        ShownCommand(one.flow, end, host, _as_run(argv, prepared.network.hosts[host]))
-        for one, flow in zip(found, bound.plan.flows, strict=True)
+        ShownCommand(ends.flow, end, host, _as_run(argv, prepared.network.hosts[host]))
+        for ends, flow in zip(found, bound.plan.flows, strict=True)
         for end, host, argv in (
-            ("server", flow.to, one.server),
-            ("client", flow.source, one.client),
+            ("server", flow.to, ends.server),
+            ("client", flow.source, ends.client),
         )
         if argv
     ]

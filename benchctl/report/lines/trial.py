@@ -71,16 +71,16 @@ def trial_lines(detail: TrialDetail, *, folded: bool = False) -> Iterator[Line]:
 
 def _folded(detail: TrialDetail, flows: Sequence[FlowReport]) -> Iterator[Line]:
     """Yield the flows of the last attempt, the failed ones first, and a line for each other."""
-    for flow in () if detail.flows else detail.trial.flows:
-        yield from _planned(flow)
+    for planned in () if detail.flows else detail.trial.flows:
+        yield from _planned(planned)
     told = [flow for flow in flows if flow.flow.status in FAILURES] or flows
-    for one in told:
-        yield from _outcome(one)
-        yield from _findings(one)
-        yield from _figures(one, detail.run)
-    for one in reversed(detail.flows):
-        if one not in told:
-            yield next(_outcome(one))
+    for flow in told:
+        yield from _outcome(flow)
+        yield from _findings(flow)
+        yield from _figures(flow, detail.run)
+    for flow in reversed(detail.flows):
+        if flow not in told:
+            yield next(_outcome(flow))
 
 
 def _unfolded(detail: TrialDetail) -> Iterator[Line]:
@@ -93,8 +93,8 @@ def _unfolded(detail: TrialDetail) -> Iterator[Line]:
     if not detail.flows:
         for flow in trial.flows:
             yield from _planned(flow)
-    for one in detail.flows:
-        yield from _attempt(one, planned.get(one.flow.name), detail.run)
+    for report in detail.flows:
+        yield from _attempt(report, planned.get(report.flow.name), detail.run)
 
 
 def hook_lines(hook: HookOutcome) -> Iterator[Line]:

@@ -107,7 +107,7 @@ def expected(outcomes: Iterable[Outcome]) -> tuple[FigureState, str] | None:
         (_state_of(outcome), f"{outcome.answer}: {outcome.text}, {outcome.why}")
         for outcome in outcomes
     ]
-    return min(found, key=lambda one: WORST_FIRST[one[0]], default=None)
+    return min(found, key=lambda judged: WORST_FIRST[judged[0]], default=None)
 
 
 def _state_of(outcome: Outcome) -> FigureState:

@@ -53,7 +53,7 @@ class MeshSite:
         self.written: dict[str, bool] = {}
         """The files of this update, and whether each has changed."""
         try:
-            there = [one.name for one in path.iterdir()] if path.exists() else []
+            there = [entry.name for entry in path.iterdir()] if path.exists() else []
             if there and _MARK not in there:
                 raise UsageError(f"-o {path}: holds other files", "name a directory of its own")
             path.mkdir(parents=True, exist_ok=True)
@@ -243,7 +243,8 @@ def _baselines(reader: Reader, history: History) -> dict[int, Reference]:
             bulk.close()
         name = f"the baseline of {format_time(run.created_time)}"
         found |= {
-            one: Reference(name, fmean(own), fmean(own), fmean(own)) for one, own in values.items()
+            number: Reference(name, fmean(own), fmean(own), fmean(own))
+            for number, own in values.items()
         }
     return found
 

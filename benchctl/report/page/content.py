@@ -59,15 +59,15 @@ MOST_FLOWS = 4
 
 def page_of(stored: Sequence[StoredRun], *, pictures: bool = True) -> PageContent:
     """Return the page of some runs, the first of which is A. Raises StoreError."""
-    reports = [one.report for one in stored]
+    reports = [run.report for run in stored]
     if len(stored) == 1:
         return PageContent(_title(reports[0].run), list(_sections(stored[0], reports[0], pictures)))
     titles = dict.fromkeys(_title(report.run) for report in reports)
     runs = [
         PageSection(
-            f"{letter(number)}: {_title(report.run)}", list(_sections(one, report, pictures))
+            f"{letter(number)}: {_title(report.run)}", list(_sections(run, report, pictures))
         )
-        for number, (one, report) in enumerate(zip(stored, reports, strict=True))
+        for number, (run, report) in enumerate(zip(stored, reports, strict=True))
     ]
     return PageContent(" / ".join(titles), [_compared(reports), *runs])
 
@@ -256,7 +256,7 @@ def _glossary(report: Report) -> list[list[str]]:
     vocabulary = report.run.vocabulary
     names = dict.fromkeys(row.metric for row in report.summary)
     told = [[name, vocabulary.describe(name).description] for name in names]
-    return [*map(list, _COLUMNS), *(one for one in told if one[1])]
+    return [*map(list, _COLUMNS), *(row for row in told if row[1])]
 
 
 def _trials(report: Report) -> Iterator[Block]:
@@ -338,8 +338,8 @@ def _hosts(run: Run) -> Iterator[Block]:
 
 
 def _address(host: Host) -> str:
-    way = f", by {way_of(host.reach)}" if host.reach else ""
-    return f"{host.address}{_ports(host.ports)}{way}"
+    reach = f", by {way_of(host.reach)}" if host.reach else ""
+    return f"{host.address}{_ports(host.ports)}{reach}"
 
 
 def _ports(ports: tuple[int, int] | None) -> str:

@@ -221,14 +221,14 @@ class LiveProgress:
         """Return an estimate of the time that the remaining trials take."""
         now, settings, running = self._clock(), self._run.settings, []
         to_come, to_come_s = self._to_come, self._to_come_s
-        for one in self._running.values():
-            trial, failed, again_s = one.trial, one.failed, None
+        for measured in self._running.values():
+            trial, failed, again_s = measured.trial, measured.failed, None
             if trial.started_time is None:
                 continue
             if failed is not None:
                 since_s = now - (failed.finished_time or now)
                 again_s = wait_s(settings, failed.attempt, since_s)
-            began_time = one.began_time or trial.started_time
+            began_time = measured.began_time or trial.started_time
             running.append(RunningTrial(trial.duration_s, began_time, trial.started_time, again_s))
             to_come, to_come_s = to_come - 1, to_come_s - trial.duration_s
         rest_s = left_s(now, running, to_come, to_come_s, self._ended, settings)
