@@ -31,10 +31,10 @@ class _Interrupt:
             self._deaf_until_s = now_s + _END_S
             raise KeyboardInterrupt
 
-    def unraisable(self, told: sys.UnraisableHookArgs) -> None:
+    def unraisable(self, raised: sys.UnraisableHookArgs) -> None:
         """Raise it again soon, if it came where Python can raise nothing: in a destructor."""
-        if told.exc_type is not KeyboardInterrupt:
-            self._unraisable(told)
+        if raised.exc_type is not KeyboardInterrupt:
+            self._unraisable(raised)
             return
         self._deaf_until_s = 0.0
         signal.setitimer(signal.ITIMER_REAL, _AGAIN_S)

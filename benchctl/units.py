@@ -125,10 +125,10 @@ _QUANTITIES = {
 _COUNT = ((1.0, ""),)
 
 
-def _steps(unit: str, one: float, base: int, prefixes: Sequence[str]) -> _Steps:
-    """Return a unit with each prefix, the largest first; ``one`` is its factor without any."""
-    scaled = [(one * base**power, prefix + unit) for power, prefix in enumerate(prefixes, 1)]
-    return (*reversed(scaled), (one, unit))
+def _steps(unit: str, factor: float, base: int, prefixes: Sequence[str]) -> _Steps:
+    """Return a unit with each prefix, the largest first; ``factor`` is that without any."""
+    scaled = [(factor * base**power, prefix + unit) for power, prefix in enumerate(prefixes, 1)]
+    return (*reversed(scaled), (factor, unit))
 
 
 _SI, _IEC = (1000, ("k", "M", "G", "T")), (1024, ("Ki", "Mi", "Gi", "Ti"))

@@ -44,8 +44,8 @@ def read_pieces(run: uuid.UUID, file: str, folder: Path | None) -> Iterator[Seri
         with parquet.ParquetFile(folder / file) as source:
             place = source.schema_arrow.names.index("run")
             for group in range(source.num_row_groups):
-                told = source.metadata.row_group(group).column(place).statistics
-                if told is None or told.min <= wanted <= told.max:
+                statistics = source.metadata.row_group(group).column(place).statistics
+                if statistics is None or statistics.min <= wanted <= statistics.max:
                     rows = source.read_row_group(group, columns=["run", *KEPT]).to_pylist()
                     for row in rows:
                         if row["run"] == wanted:

@@ -44,7 +44,7 @@ def row_of(
 def piece_of(row: Sequence[Any]) -> SeriesPiece:
     """Return the samples of a row of `KEPT`."""
     series, number, role, stream, direction, metrics, steps, *times_s, omitted, values = row
-    starts_s, ends_s, arrived_s = (array("d", one) for one in times_s)
+    starts_s, ends_s, arrived_s = (array("d", times) for times in times_s)
     return SeriesPiece(
         series, number, 0, role, stream, direction, (*metrics,), array("i", steps),
         starts_s, ends_s, arrived_s, [*omitted], array("d", values),

@@ -114,11 +114,11 @@ def push(archive: Archive, reader: Reader, run: Run, *, replace: bool = False) -
             )
             _copy(archive, "flow", _FLOW, ((number, *values) for values in rows.flows))
             _copy(archive, "host", _HOST, ((number, *values) for values in rows.hosts))
-            told = (
+            piece_rows = (
                 row_of(month, number, rows.places[piece.flow_id], piece)
                 for piece in parcel.pieces()
             )
-            _copy(archive, "piece", COLUMNS, told, AT_ONCE)
+            _copy(archive, "piece", COLUMNS, piece_rows, AT_ONCE)
     return outcome
 
 
@@ -197,11 +197,15 @@ def missing(archive: Archive, reader: Reader, runs: Iterable[Run]) -> Iterator[R
         "SELECT id, status, extract(epoch FROM finished_time)::float8, tags"
         " FROM benchctl_data.run WHERE id = ANY(%s)"
     )
-    there = {number: told for number, *told in archive.rows(query, ([*found],))}
+    there = {number: columns for number, *columns in archive.rows(query, ([*found],))}
     for number, run in found.items():
         end = moment(run.finished_time)
-        told = [str(run.status), None if end is None else end.timestamp(), [*map(plain, run.tags)]]
-        if there.get(number) != told and can_be_pushed(reader, run):
+        columns = [
+            str(run.status),
+            None if end is None else end.timestamp(),
+            [*map(plain, run.tags)],
+        ]
+        if there.get(number) != columns and can_be_pushed(reader, run):
             yield run
 
 

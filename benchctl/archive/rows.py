@@ -66,11 +66,11 @@ def plain(text: str) -> str:
 
 def as_json(values: Mapping[str, Any]) -> str:
     """Return values by name as JSON that PostgreSQL takes, the same text for equal values."""
-    told = {
+    cleaned = {
         plain(name): plain(value) if isinstance(value, str) else value
         for name, value in values.items()
     }
-    return json.dumps(told, sort_keys=True)
+    return json.dumps(cleaned, sort_keys=True)
 
 
 class RunRows(Struct, frozen=True):
@@ -103,7 +103,7 @@ def rows_of(reader: Reader, run: Run) -> RunRows:
                     for subject, values in _figures(reader, run, trial, flow, ends):
                         found.figures.append((subject, (began, *values)))
         if not attempts and trial.status.has_ended:
-            found.flows.extend((moment(time), *one) for one in _never_begun(trial))
+            found.flows.extend((moment(time), *row) for row in _never_begun(trial))
         for host in sorted({*trial.counters, *trial.clocks}):
             found.hosts.append((moment(time), *_host(trial, host)))
     return found

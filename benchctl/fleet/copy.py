@@ -204,8 +204,8 @@ async def bring_up_to_date(link: PersonLink, member: Membership, copy: Path) -> 
 
     Those that a process follows are current. Raises UsageError, FleetError and StoreError.
     """
-    told = await link.ask(ListRuns(), RunList)
-    for known in reversed(told.runs):  # so that the newest is stored last
+    listed = await link.ask(ListRuns(), RunList)
+    for known in reversed(listed.runs):  # so that the newest is stored last
         run_id = run_in(copy, known.run)
         if run_id is None:
             await fetch_run(link, known.run, copy)

@@ -80,7 +80,7 @@ async def _follow_all(file: Path) -> None:
     left = asyncio.Event()
     asyncio.get_running_loop().add_reader(sys.stdin.fileno(), left.set)
     children: list[asyncio.subprocess.Process] = []
-    told = False
+    has_printed = False
     async with opened(file) as (link, member):
         copy = copy_path(member)
         while not left.is_set():
@@ -90,9 +90,9 @@ async def _follow_all(file: Path) -> None:
                     if not Liveness(copy).is_alive(run_id):
                         children.append(await _child(file, run.run))
                         await _until_held(copy, run_id)
-            if not told:
+            if not has_printed:
                 print(flush=True)  # those that there are by now are followed
-                told = True
+                has_printed = True
             with suppress(TimeoutError):
                 await asyncio.wait_for(left.wait(), _LOOK_S)
     for child in children:

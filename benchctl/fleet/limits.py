@@ -153,7 +153,7 @@ def read_limits(path: Path) -> Limits:
 
 
 def _texts(value: object) -> Sequence[str]:
-    if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+    if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
         raise ValueError("write a list of texts")
     return value
 

@@ -121,7 +121,12 @@ class Account:
         """
         kept = self.kept.get(ref, [])
         return self._forget(
-            ref, [one for one in kept if one.kind is Spooled.MARK or one.number > number]
+            ref,
+            [
+                message
+                for message in kept
+                if message.kind is Spooled.MARK or message.number > number
+            ],
         )
 
     def close(self, ref: EndRef) -> list[int]:
@@ -129,14 +134,14 @@ class Account:
         return self._forget(ref, [])
 
     def _forget(self, ref: EndRef, left: list[SpooledMessage]) -> list[int]:
-        stays = {one.number for one in left if one.kind is not Spooled.MARK}
-        marks = any(one.kind is Spooled.MARK for one in left)
+        stays = {message.number for message in left if message.kind is not Spooled.MARK}
+        marks = any(message.kind is Spooled.MARK for message in left)
         touched = set()
-        for one in self.kept.pop(ref, []):
-            if not (marks if one.kind is Spooled.MARK else one.number in stays):
-                self._live[one.segment] -= 1
-                self.messages -= one.kind is not Spooled.MARK
-                touched.add(one.segment)
+        for message in self.kept.pop(ref, []):
+            if not (marks if message.kind is Spooled.MARK else message.number in stays):
+                self._live[message.segment] -= 1
+                self.messages -= message.kind is not Spooled.MARK
+                touched.add(message.segment)
         if left:
             self.kept[ref] = left
         dead = [segment for segment in touched if not self._live[segment]]
@@ -253,14 +258,14 @@ class Spool:
 
     def pending(self) -> list[SpooledMessage]:
         """Return what is to be sent and was not committed, in the order of the disk."""
-        all_kept = (one for kept in self.account.kept.values() for one in kept)
-        wanted = [one for one in all_kept if one.kind is not Spooled.MARK]
-        return sorted(wanted, key=lambda one: (one.segment, one.offset))
+        all_kept = (message for kept in self.account.kept.values() for message in kept)
+        wanted = [message for message in all_kept if message.kind is not Spooled.MARK]
+        return sorted(wanted, key=lambda message: (message.segment, message.offset))
 
     def has(self, kept: SpooledMessage) -> bool:
         """Return whether a message is still to be committed."""
         left = self.account.kept.get(kept.ref, [])
-        first = next((one for one in left if one.kind is not Spooled.MARK), None)
+        first = next((message for message in left if message.kind is not Spooled.MARK), None)
         return first is not None and first.number <= kept.number
 
     def commit(self, ref: EndRef, number: int) -> None:

@@ -57,7 +57,11 @@ def keep_trace(
     """
     capture, found = trace.capture, trace.connections
     ranked = sorted(
-        (n for n, one in enumerate(found, 1) if any(half.data_bytes for half in one.halves)),
+        (
+            n
+            for n, connection in enumerate(found, 1)
+            if any(half.data_bytes for half in connection.halves)
+        ),
         key=lambda n: found[n - 1].frame_bytes,
         reverse=True,
     )
@@ -71,12 +75,14 @@ def keep_trace(
     flows: dict[str, Recording] = {}
     captures = {}
     for number in chosen:
-        one = found[number - 1]
-        entry = connection_entry(number, one)
-        for direction, half in sorted(enumerate(one.halves), key=lambda it: -it[1].data_bytes):
+        connection = found[number - 1]
+        entry = connection_entry(number, connection)
+        for direction, half in sorted(
+            enumerate(connection.halves), key=lambda it: -it[1].data_bytes
+        ):
             if half.data_bytes:
-                name = _named(one, direction, number, flows)
-                flows[name] = _recording(one, direction, entry, capture.began_ns / 1e9)
+                name = _named(connection, direction, number, flows)
+                flows[name] = _recording(connection, direction, entry, capture.began_ns / 1e9)
                 captures[name] = [replace(packets, findings=(entry,))]
     notes = [f"{file.name}: {fault}" for fault in capture.faults]
     if left_out:

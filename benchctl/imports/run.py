@@ -100,7 +100,7 @@ class RunBuilder:
         """
         of_trials = []
         for trial in trials:
-            flows = [self._flow_of(name, checked(one)) for name, one in trial.items()]
+            flows = [self._flow_of(name, checked(recording)) for name, recording in trial.items()]
             of_trials.append(flows)
         if not any(of_trials):
             raise ParserError("it has no measurement")
@@ -204,8 +204,8 @@ class RunBuilder:
         self._recorder.settle()
         axes, ordered = order(self._measured)
         places = [
-            TrialPlace(one.index + 1, position, one.repeat, one.point)
-            for position, one in enumerate(ordered)
+            TrialPlace(ordered_trial.index + 1, position, ordered_trial.repeat, ordered_trial.point)
+            for position, ordered_trial in enumerate(ordered)
         ]
         kind = self._kind
         headlines = {kind.name: kind.headline} if kind.headline else {}
@@ -232,9 +232,9 @@ def _settings(flows: Sequence[Recording]) -> tuple[dict[str, Scalar | None], boo
     shared = {
         name: value
         for name, value in settings[0].items()
-        if all(name in one and one[name] == value for one in settings)
+        if all(name in of_flow and of_flow[name] == value for of_flow in settings)
     }
-    return shared, not any(len(one) > 2 for one in settings)
+    return shared, not any(len(of_flow) > 2 for of_flow in settings)
 
 
 def _length_s(recording: Recording) -> float:
@@ -295,7 +295,7 @@ def clean(value: Any) -> Any:
     if isinstance(value, str):
         return value.encode("utf-8", "backslashreplace").decode()[:_LONGEST_TEXT]
     if isinstance(value, Mapping):
-        return {clean(name): clean(one) for name, one in value.items()}
+        return {clean(name): clean(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
-        return [clean(one) for one in value]
+        return [clean(item) for item in value]
     return value

@@ -57,9 +57,9 @@ def import_paths(paths: Sequence[Path], request: ImportRequest) -> Iterator[Impo
         yield from _Group(request, name, named=True).take(single)
     for folder in folders:
         found = False
-        for one in _Group(request, folder.resolve().name, named=False).take(files_in(folder)):
+        for outcome in _Group(request, folder.resolve().name, named=False).take(files_in(folder)):
             found = True
-            yield one
+            yield outcome
         if not found:
             yield Left(name_of(folder), "there is no file in it")
 

@@ -87,7 +87,7 @@ def _at(data: Mapping[str, Any], key: Key) -> Any:
 def _toml(value: Any) -> str:
     """Return a value as TOML: JSON's texts, numbers and lists are those of TOML."""
     if isinstance(value, dict):
-        inside = (f"{dotted((name,))} = {_toml(one)}" for name, one in value.items())
+        inside = (f"{dotted((name,))} = {_toml(item)}" for name, item in value.items())
         return f"{{ {', '.join(inside)} }}"
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(_toml, value))}]"

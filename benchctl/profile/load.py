@@ -86,7 +86,10 @@ def load_profile(name: Profiles, assignments: Sequence[str] = (), *, lab: bool =
         data.pop("lab", None)
         axes = data.get("axes")
         if isinstance(axes, dict):
-            data = {**data, "axes": {name: one for name, one in axes.items() if not _is_labs(one)}}
+            data = {
+                **data,
+                "axes": {name: axis for name, axis in axes.items() if not _is_labs(axis)},
+            }
     overrides = read_overrides(assignments, data)
     try:
         model = Profile.model_validate(overrides.data)

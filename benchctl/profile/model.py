@@ -76,7 +76,7 @@ class _OrBoolean:
     """Says in the schema of a table that a boolean stands for it; pydantic 2.11 can't by itself."""
 
     def __get_pydantic_json_schema__(self, core: Any, handler: Any) -> dict[str, Any]:
-        (table,) = (one for one in handler(core)["anyOf"] if one != {"type": "null"})
+        (table,) = (branch for branch in handler(core)["anyOf"] if branch != {"type": "null"})
         return {"anyOf": [{"type": "boolean"}, table]}
 
 
@@ -162,8 +162,8 @@ def pairs(names: Sequence[str]) -> list[dict[str, str]]:
     Names have no colon, so that labels are as different as the pairs.
     """
     return [
-        {"label": f"{one}:{other}", "from": one, "to": other}
-        for one, other in itertools.permutations(names, 2)
+        {"label": f"{source}:{target}", "from": source, "to": target}
+        for source, target in itertools.permutations(names, 2)
     ]
 
 

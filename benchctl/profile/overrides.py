@@ -119,7 +119,9 @@ def _axis_values(written: str, value: Any, old: Any) -> Any:
         if isinstance(values, list)
         else []
     )
-    labelled = {as_text(label): one for label, one in labels if isinstance(label, Scalar)}
+    labelled = {
+        as_text(label): known_value for label, known_value in labels if isinstance(label, Scalar)
+    }
     value = [labelled.get(as_text(v), v) if isinstance(v, Scalar) else v for v in value]
     return {"values": value} if isinstance(old, dict) and not is_mesh else value
 

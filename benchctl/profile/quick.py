@@ -91,8 +91,9 @@ order = "sequential"
             load += [f'"load.streams" = {_STREAMS}', f'"load.interval" = {quoted(_PROBE)}']
         if "probe" in self.accepts:
             load.append(f'"load.probe" = {quoted(_PROBE)}')
-        for way in self.directions:
-            words = [f'label = "{way}", flows = [{flows}], "load.direction" = "{way}"', *load]
+        for direction in self.directions:
+            label = f'label = "{direction}", flows = [{flows}]'
+            words = [label, f'"load.direction" = "{direction}"', *load]
             steps.append(", ".join(words))
         if self.udp_rate is not None:
             rate = f'"load.protocol" = "udp", "load.rate" = {quoted(self.udp_rate)}'

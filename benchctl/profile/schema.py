@@ -42,7 +42,7 @@ def json_schema(backends: Iterable[AnyBackend]) -> Schema:
     _add_parameters(defs["FlowTable"], settable, backends, parameters)
     defs["DefaultsTable"]["additionalProperties"] = False
     defs["DefaultsTable"]["properties"] |= {
-        name: one for name, one in settable.items() if name != "backend"
+        name: subschema for name, subschema in settable.items() if name != "backend"
     }
     _add_axes(schema, settable)
     own = {metric.name: metric for backend in backends for metric in backend.capabilities.metrics}
@@ -94,13 +94,13 @@ def _ask_only_whole_profiles(schema: Schema) -> None:
     """Let a profile that extends another leave out keys of the other."""
     defs = schema["$defs"]
     required: Schema = {"axes": {"$ref": "#/$defs/WholeAxes"}}
-    for name, one in schema["properties"].items():
-        table = one.get("additionalProperties", one)
+    for name, subschema in schema["properties"].items():
+        table = subschema.get("additionalProperties", subschema)
         refs = [branch["$ref"] for branch in (table, *table.get("anyOf", ())) if "$ref" in branch]
         for ref in refs:
             if wanted := defs[ref.rpartition("/")[2]].pop("required", None):
                 asked = {"required": wanted}
-                required[name] = asked if table is one else {"additionalProperties": asked}
+                required[name] = asked if table is subschema else {"additionalProperties": asked}
     schema["if"] = {"required": ["extends"]}
     schema["else"] = {"required": schema.pop("required"), "properties": required}
 
@@ -151,13 +151,13 @@ def _add_axes(schema: Schema, settable: Schema) -> None:
         "type": axes.pop("type"),
         "properties": {
             name: {
-                "description": one["description"],
+                "description": subschema["description"],
                 "anyOf": [
-                    {"type": "array", "minItems": 1, "items": {"anyOf": [one, _LABELLED]}},
+                    {"type": "array", "minItems": 1, "items": {"anyOf": [subschema, _LABELLED]}},
                     {"$ref": "#/$defs/AxisTable"},
                 ],
             }
-            for name, one in {**settable, "flows": flow}.items()
+            for name, subschema in {**settable, "flows": flow}.items()
         },
         "additionalProperties": axes.pop("additionalProperties"),
     }
@@ -176,13 +176,13 @@ def _clean(node: Any) -> Any:
     behind a text.
     """
     if isinstance(node, list):
-        return [_clean(one) for one in node]
+        return [_clean(item) for item in node]
     if not isinstance(node, dict):
         return node
     if node == LABELLED_SCHEMA:
         return _LABELLED
     if _NULL in node.get("anyOf", ()):
-        branches = [one for one in node["anyOf"] if one != _NULL]
+        branches = [branch for branch in node["anyOf"] if branch != _NULL]
         rest = {name: value for name, value in node.items() if name != "anyOf"}
         node = {**rest, "anyOf": branches} if len(branches) > 1 else {**branches[0], **rest}
     unwanted = {"title", *(_BOUNDS if node.get("type") == "string" else ())}
@@ -191,7 +191,7 @@ def _clean(node: Any) -> Any:
     cleaned = {}
     for name, value in node.items():
         if name in ("properties", "$defs"):
-            cleaned[name] = {key: _clean(one) for key, one in value.items()}
+            cleaned[name] = {key: _clean(subschema) for key, subschema in value.items()}
         elif name == "default" and "default" not in unwanted:
             cleaned[name] = _written(value, node.get("examples"))
         elif name not in unwanted:

@@ -30,8 +30,8 @@ def check_setting(value: object) -> None:
         for inner in value.values():
             check_setting(inner)
     else:
-        for one in value if isinstance(value, list) else [value]:
-            _check_scalar(one)
+        for scalar in value if isinstance(value, list) else [value]:
+            _check_scalar(scalar)
 
 
 def _check_scalar(value: object) -> object:

@@ -214,7 +214,9 @@ def _missing(connection: sqlite3.Connection) -> list[str]:
         if table in there and column not in columns:
             statements.append(f"ALTER TABLE {table} ADD COLUMN {column} {kind}")
     # After the columns, of which there may be indexes.
-    made = [one for one in TABLES.strip().split(";\n") if one.split()[2] not in there]
+    made = [
+        statement for statement in TABLES.strip().split(";\n") if statement.split()[2] not in there
+    ]
     return statements + made
 
 

@@ -168,8 +168,8 @@ def other_stores(own: Path) -> list[str]:
 
 def _holder(file: IO[str], byte: int) -> int:
     """Return the process that has an exclusive lock on a byte; 0 if there is none."""
-    told = _FLOCK.unpack(fcntl.fcntl(file, fcntl.F_GETLK, _flock(fcntl.F_RDLCK, byte)))
-    kind, pid = (told[0], told[4]) if _LINUX else (told[3], told[2])
+    lock = _FLOCK.unpack(fcntl.fcntl(file, fcntl.F_GETLK, _flock(fcntl.F_RDLCK, byte)))
+    kind, pid = (lock[0], lock[4]) if _LINUX else (lock[3], lock[2])
     return 0 if kind == fcntl.F_UNLCK else int(pid)
 
 

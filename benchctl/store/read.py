@@ -259,8 +259,8 @@ class Reader:
         )
         if not found:
             raise run_gone(self.path)
-        told: R = found[0]
-        return told
+        run: R = found[0]
+        return run
 
     def tagged(self, tag: str) -> list[tuple[str, int]]:
         """Return the profile and the id of every run with a tag, the newest first."""

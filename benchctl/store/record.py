@@ -237,7 +237,9 @@ class Recorder:
     def add_flow(self, trial_id: int, **columns: Any) -> int:
         """Write one attempt of a flow; returns its id, temporary if the store is locked."""
         # Few samples of ended flows are still to come; if one does, its series starts anew.
-        self._series = {key: one for key, one in self._series.items() if key[0] in self._unended}
+        self._series = {
+            key: series_id for key, series_id in self._series.items() if key[0] in self._unended
+        }
         number = -1 - len(self._flows)
         self._flows[number] = number
         values = {"trial_id": trial_id, **columns}

@@ -116,13 +116,13 @@ def explain(
     """
     found = error.errors(include_url=False)
     # A misspelt required key is both unknown and missing: report the spelling.
-    first = next((one for one in found if one["type"] == "extra_forbidden"), found[0])
+    first = next((fault for fault in found if fault["type"] == "extra_forbidden"), found[0])
     key = as_written(data, first["loc"])
     kind, context = first["type"], first.get("ctx", {})
     # A value of a union is wrong in each of its branches. A default that depends on a wrong value
     # is not an error of its own.
-    wrong = [one for one in found if one["type"] != "default_factory_not_called"]
-    others = {as_written(data, one["loc"]) for one in wrong} - {key}
+    wrong = [fault for fault in found if fault["type"] != "default_factory_not_called"]
+    others = {as_written(data, fault["loc"]) for fault in wrong} - {key}
     more = f"and {len(others)} more error{'s' * (len(others) > 1)}" if others else ""
     if kind == "extra_forbidden":
         names = list(known(first["loc"][:-1]))

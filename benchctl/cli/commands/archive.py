@@ -118,8 +118,8 @@ def push(
         if not pushed and not failed:
             print(f"{opened.name} has every run that has ended", file=sys.stderr)
     if failed:
-        for one in failed[:-1]:
-            print(visible(f"benchctl: {one.message}"), file=sys.stderr)
+        for failure in failed[:-1]:
+            print(visible(f"benchctl: {failure.message}"), file=sys.stderr)
         raise failed[-1]
 
 

@@ -170,7 +170,9 @@ def _print(
     if other.rows:
         print(align(other.heads, other.rows))
     by_effect = order == "effect"
-    shown = [arranged(one, *runs, every=every, by_effect=by_effect) for one in compared]
+    shown = [
+        arranged(comparisons, *runs, every=every, by_effect=by_effect) for comparisons in compared
+    ]
     table = comparison_table(shown[0]) if len(shown) == 1 else side_by_side(shown)
     if table.rows:
         print(align(table.heads, table.rows, table.numeric), end="")

@@ -58,12 +58,12 @@ def export(
         files = {output: stored}
         if exporter.single_trial and output is not None and output.is_dir():
             files = {
-                output / ".".join([f"{one.run.name}-{one.trial}", *exporter.endings[:1]]): one
-                for one in _each_trial(stored)
+                output / ".".join([f"{part.run.name}-{part.trial}", *exporter.endings[:1]]): part
+                for part in _each_trial(stored)
             }
-        for path, one in files.items():
+        for path, exported in files.items():
             with Output(path) as out:
-                formats.write(exporter, one, out)
+                formats.write(exporter, exported, out)
 
 
 def _each_trial(stored: StoredRun) -> Iterator[StoredRun]:

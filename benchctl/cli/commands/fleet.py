@@ -349,15 +349,15 @@ def queue(
     from benchctl.fleet.person_messages import ListQueue, Queue
     from benchctl.report.pivot import align
 
-    told = ask_fleet(file or _opened(directory).path / ADMIN_FILE, ListQueue(), Queue)
+    queued = ask_fleet(file or _opened(directory).path / ADMIN_FILE, ListQueue(), Queue)
     if as_json:
-        for run in told.runs:
+        for run in queued.runs:
             print(msgspec.json.encode(run).decode())
         return
-    if not told.runs:
+    if not queued.runs:
         print("nothing is measured", file=sys.stderr)
         return
-    print(align(shown.QUEUE_HEADS, shown.queue_rows(told.runs), shown.QUEUE_NUMERIC), end="")
+    print(align(shown.QUEUE_HEADS, shown.queue_rows(queued.runs), shown.QUEUE_NUMERIC), end="")
 
 
 @fleet.command(cls=PlainCommand)

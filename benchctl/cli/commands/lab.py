@@ -166,9 +166,9 @@ def _named(lab: Topology, hosts: Sequence[str]) -> list[tuple[str, str]]:
     chosen = list(dict.fromkeys(names[host] for host in hosts))
     if len(chosen) > 1:
         return [*permutations(chosen, 2)]
-    (one,) = chosen
-    others = [host for host in lab.hosts if host != one]
-    return [pair for other in others for pair in ((one, other), (other, one))]
+    (chosen_host,) = chosen
+    others = [host for host in lab.hosts if host != chosen_host]
+    return [pair for other in others for pair in ((chosen_host, other), (other, chosen_host))]
 
 
 def _print_pairs(lab: Topology, pairs: Sequence[tuple[str, str]]) -> None:
@@ -187,19 +187,19 @@ def _values(lab: Topology, pairs: Sequence[tuple[str, str]], version: int) -> li
     rows: list[tuple[str, ...]] = []
     for source, target in pairs:
         try:
-            way = path(lab, source, target, None, version)
+            network_path = path(lab, source, target, None, version)
         except LookupError:
             rows.append((source, target, "no path", "-", "-", "-"))
             continue
-        limited = way.tcp_bps() != float("inf")
+        limited = network_path.tcp_bps() != float("inf")
         rows.append(
             (
                 source,
                 target,
-                format_duration(way.rtt_s()),
-                format_rate(way.tcp_bps()),
-                way.bottleneck.link.name if limited else "-",
-                format_size(way.bdp_bytes()) if limited else "-",
+                format_duration(network_path.rtt_s()),
+                format_rate(network_path.tcp_bps()),
+                network_path.bottleneck.link.name if limited else "-",
+                format_size(network_path.bdp_bytes()) if limited else "-",
             )
         )
     return rows
@@ -398,8 +398,8 @@ def _interrupt(pid: int) -> None:
     """Interrupt a command of a host, and what started it in the lab."""
     children = Path(f"/proc/{pid}/task/{pid}/children")
     with contextlib.suppress(OSError):  # it has just ended
-        for one in (*map(int, children.read_text().split()), pid):
-            os.kill(one, signal.SIGINT)
+        for process_id in (*map(int, children.read_text().split()), pid):
+            os.kill(process_id, signal.SIGINT)
 
 
 @lab.command(cls=PlainCommand)
@@ -432,9 +432,9 @@ def check(
     rows = [row for look in looks for row in _rows(look, at_once.get(look.leg, "-"))]
     heads = ("link", "way", "", "delay", "jitter", "loss", "queue", "rate", "at once", "kept")
     print(align(heads, rows))
-    for one in busy:
-        if one.problem:
-            print(f"at once: {one.problem}")
+    for busy_leg in busy:
+        if busy_leg.problem:
+            print(f"at once: {busy_leg.problem}")
     for one_of_them in (Emulator.KERNEL, Emulator.USER):
         try:
             most = f"one link carries at most {format_rate(ceiling_bps(one_of_them))} here"
@@ -473,8 +473,8 @@ def _rows(look: Look, at_once: str) -> list[tuple[str, ...]]:
     kept = [f"no: {', '.join(broken)}" if broken else "yes"]
     if look.unverified:
         kept.append(f"not verified: {', '.join(look.unverified)}")
-    way = f"{look.leg.source.node} to {look.leg.target.node}"
+    direction = f"{look.leg.source.node} to {look.leg.target.node}"
     return [
-        (", ".join(look.leg.links), way, "promised", *promised, "", ""),
+        (", ".join(look.leg.links), direction, "promised", *promised, "", ""),
         ("", "", "measured", *measured, at_once, "; ".join(kept)),
     ]

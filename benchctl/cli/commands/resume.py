@@ -68,7 +68,7 @@ def resume(
             until_started.enter_context(free_host(store, hosts))
         if not quiet:
             print(f"run {run.name}: {left} of {run.trials} trials left", file=sys.stderr)
-        way = Showing(shown, out, events, quiet, notify, strict, cases)
+        showing = Showing(shown, out, events, quiet, notify, strict, cases)
         started = until_started.close
 
         def listen_first(listen: Callable[[], object]) -> int:
@@ -76,7 +76,7 @@ def resume(
             return run.id
 
         code = measure(
-            store, listen_first, way,
+            store, listen_first, showing,
             failed=failed, detach=detach, no_wait=no_wait, started=started,
         )  # fmt: skip
     sys.exit(code)

@@ -92,13 +92,13 @@ def run(
         }  # fmt: skip
         options.reject_beside("--fleet", of_this_machine)
         with Output(output) as out, options.open_junit(junit) as cases:
-            way = Showing(shown, out, events, quiet, notify, strict, cases)
+            showing = Showing(shown, out, events, quiet, notify, strict, cases)
             if attach is not None:
-                sys.exit(attach_to_fleet(fleet, attach, way))
+                sys.exit(attach_to_fleet(fleet, attach, showing))
             if profile is None:
                 raise UsageError("give a profile to run")
             asked = submission(profile, assignments, only, repeats, tags, yes=yes)
-            sys.exit(run_on_fleet(fleet, asked, way, detach=detach))
+            sys.exit(run_on_fleet(fleet, asked, showing, detach=detach))
     if attach is not None:
         of_new_runs = {
             "PROFILE": profile, "--set": assignments, "--only": only, "--repeat": repeats,
@@ -107,8 +107,8 @@ def run(
         }  # fmt: skip
         options.reject_beside("--attach", of_new_runs)
         with Output(output) as out, options.open_junit(junit) as cases:
-            way = Showing(shown, out, events, quiet, notify, strict, cases)
-            sys.exit(attach_to(store, attach, way))
+            showing = Showing(shown, out, events, quiet, notify, strict, cases)
+            sys.exit(attach_to(store, attach, showing))
     if profile is None:
         raise UsageError("give a profile to run", "for example: benchctl run quickstart")
     if detach:
@@ -155,9 +155,9 @@ def run(
                         print(visible(to_text([line])), file=sys.stderr)
             return run_id
 
-        way = Showing(shown, out, events, quiet, notify, strict, cases)
+        showing = Showing(shown, out, events, quiet, notify, strict, cases)
         started = until_started.close
-        code = measure(store, record, way, detach=detach, no_wait=no_wait, started=started)
+        code = measure(store, record, showing, detach=detach, no_wait=no_wait, started=started)
     sys.exit(code)
 
 

@@ -109,7 +109,7 @@ def _list_archived(
 
     with open_archive(options.archive_url(url)) as opened:
         there = archived_runs(opened)
-        outlines = [one.outline(place) for place, one in enumerate(there)]
+        outlines = [archived.outline(place) for place, archived in enumerate(there)]
         found = _chosen(outlines, tags, profile, since, failed)
         if not as_json:
             with coloured():
@@ -117,8 +117,8 @@ def _list_archived(
             return
         from benchctl.report.exports.entries import run_entry
 
-        for one in found:  # one by one: their trials come with them
-            with as_store(opened, [there[one.id]]) as path, options.open_reader(path) as reader:
+        for outline in found:  # one by one: their trials come with them
+            with as_store(opened, [there[outline.id]]) as path, options.open_reader(path) as reader:
                 print(json.dumps(run_entry(reader.find("last"))))
 
 
@@ -248,12 +248,12 @@ def tag(
     with options.open_reader(store) as reader:
         run = reader.find(name)
     hint = f"its tags are: {', '.join(run.tags)}" if run.tags else "the run has no tags"
-    gone = {unique(one, run.tags, "tag", hint) for one in remove}
-    now = read_tags([*(one for one in run.tags if one not in gone), *tags])
+    gone = {unique(part, run.tags, "tag", hint) for part in remove}
+    now = read_tags([*(tag for tag in run.tags if tag not in gone), *tags])
     if now != run.tags:
         set_tags(store, run.id, now)
-    for one in now:
-        print(visible(one))
+    for tag in now:
+        print(visible(tag))
 
 
 @runs.command(cls=PlainCommand)

@@ -121,16 +121,16 @@ def add(
         kind = Overlap(overlap)
     except ValueError:
         raise UsageError(f'--overlap "{overlap}": it is skip or queue') from None
-    one = Schedule(
+    added = Schedule(
         name or document.name.replace("/", "-"), _absolute(profile),
         _rule(every, at, zone, jitter, name or document.name), kind,
         None if keep is None else _duration("--keep", keep),
         tuple(words), notify,
     )  # fmt: skip
-    _check_name(one.name)
-    Book(store).add(one)
-    print(one.name)
-    print(f"next: {due_lines([one], time.time(), 1)[0]}", file=sys.stderr)
+    _check_name(added.name)
+    Book(store).add(added)
+    print(added.name)
+    print(f"next: {due_lines([added], time.time(), 1)[0]}", file=sys.stderr)
     print("start what is due with: benchctl schedule run, or install", file=sys.stderr)
 
 
@@ -219,8 +219,8 @@ def list_(
     book = Book(store)
     schedules = book.schedules().values()
     if as_json:
-        for one in schedules:
-            print(msgspec.json.encode(one).decode())
+        for listed in schedules:
+            print(msgspec.json.encode(listed).decode())
     elif schedules:
         print(align(HEADS, schedule_rows(schedules, book.entries(), time.time())), end="")
     else:

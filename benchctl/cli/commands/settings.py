@@ -30,20 +30,24 @@ def settings(
     entries = [
         (
             name,
-            one._replace(value=without_password(one.value))
-            if name == "archive" and one.value
-            else one,
+            setting._replace(value=without_password(setting.value))
+            if name == "archive" and setting.value
+            else setting,
         )
-        for name, one in entries
+        for name, setting in entries
     ]
     if not as_json:
         print(f"file {found.path}{'' if found.path.exists() else ' (not there)'}")
-    for name, one in entries:
+    for name, setting in entries:
         if as_json:
-            value = one.value if isinstance(one.value, dict | tuple | None) else str(one.value)
-            print(json.dumps({"name": name, "value": value, "origin": one.origin}))
+            value = (
+                setting.value
+                if isinstance(setting.value, dict | tuple | None)
+                else str(setting.value)
+            )
+            print(json.dumps({"name": name, "value": value, "origin": setting.origin}))
         else:
-            print(visible(f"{name:<9} {_shown(one.value):<40}  {one.origin}".rstrip()))
+            print(visible(f"{name:<9} {_shown(setting.value):<40}  {setting.origin}".rstrip()))
 
 
 def _shown(value: object) -> str:

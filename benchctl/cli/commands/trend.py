@@ -97,7 +97,7 @@ def trend(
         nothing = f"nothing was measured{yet(*runs)}"
         print(align(table.heads, table.rows, table.numeric) if table.rows else nothing)
         print(*map(visible, trend_remarks(runs, trends)), sep="\n")
-    newest = [one.changes[-1].levels for one in trends if one.changes]
+    newest = [trend.changes[-1].levels for trend in trends if trend.changes]
     if any(
         replace(limit, metric=metric).broken_by(comparison)
         for limit in limits
@@ -123,7 +123,7 @@ def _opened(
 
     with open_archive(options.archive_url(archive)) as opened:
         there = archived_runs(opened)
-        outlines = [one.outline(-place) for place, one in enumerate(there)]
+        outlines = [archived.outline(-place) for place, archived in enumerate(there)]
         wanted = [there[-run_id] for run_id in reversed(_ended(outlines, profile, since))]
         with as_store(opened, wanted) as path, options.open_reader(path) as reader:
             yield reader, reader.runs()[::-1]

@@ -152,7 +152,7 @@ def _values_of(document: Document) -> list[str]:
     from benchctl.plan.matrix import build_matrix
     from benchctl.profile.values import as_text
 
-    found = (f"{one.axis}={as_text(one.shown)}" for one in build_matrix(document).values())
+    found = (f"{value.axis}={as_text(value.shown)}" for value in build_matrix(document).values())
     return [*dict.fromkeys(found)]
 
 
@@ -168,14 +168,14 @@ def _ends_of(document: Document) -> list[str]:
     ]
 
 
-def _of_profile(context: Context, told: Callable[[Document], list[str]]) -> list[str]:
+def _of_profile(context: Context, offered: Callable[[Document], list[str]]) -> list[str]:
     from benchctl.profile.load import load_profile
 
     # Beside an option that still lacks its value, arguments are not told apart.
     profile = context.params.get("profile") or next(iter(context.args), "")
     if profile and profile != "-":  # what comes from stdin was not typed yet
         with suppress(BenchctlError):
-            return told(load_profile(profile))
+            return offered(load_profile(profile))
     return []
 
 
@@ -265,11 +265,11 @@ def metrics_of_run(context: Context) -> list[str]:
     return _of_run(context, measured)
 
 
-def _of_run(context: Context, told: Callable[[Reader, Run], list[str]]) -> list[str]:
+def _of_run(context: Context, offered: Callable[[Reader, Run], list[str]]) -> list[str]:
     """Return what is told of the run of a command; nothing of one that is not there."""
     name = context.params.get("name") or "last"
     with suppress(BenchctlError):
-        return _stored(lambda reader: told(reader, reader.find(name)))
+        return _stored(lambda reader: offered(reader, reader.find(name)))
     return []
 
 

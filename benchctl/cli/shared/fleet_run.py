@@ -46,12 +46,12 @@ def check_with_fleet(file: Path, message: Submit) -> UsageError | None:
     from benchctl.fleet.person import ask_fleet
     from benchctl.fleet.person_messages import CheckPlan, PlanChecked
 
-    told = ask_fleet(file, CheckPlan(message), PlanChecked)
-    for line in told.away:
+    checked = ask_fleet(file, CheckPlan(message), PlanChecked)
+    for line in checked.away:
         print(visible(f"benchctl: {line}; its trials would wait"), file=sys.stderr)
-    for line in told.refusals[1:]:
+    for line in checked.refusals[1:]:
         print(visible(f"benchctl: refused: {line}"), file=sys.stderr)
-    return UsageError(f"refused: {told.refusals[0]}") if told.refusals else None
+    return UsageError(f"refused: {checked.refusals[0]}") if checked.refusals else None
 
 
 def run_on_fleet(file: Path, message: Submit, showing: Showing, *, detach: bool) -> int:
@@ -63,15 +63,15 @@ def run_on_fleet(file: Path, message: Submit, showing: Showing, *, detach: bool)
     from benchctl.fleet.person import ask_fleet
     from benchctl.fleet.person_messages import Submitted
 
-    told = ask_fleet(file, message, Submitted)
+    submitted = ask_fleet(file, message, Submitted)
     if not showing.quiet:
-        print(f"run {told.run}: {format_count(told.trials, 'trial')}", file=sys.stderr)
-        for note in told.notes:
+        print(f"run {submitted.run}: {format_count(submitted.trials, 'trial')}", file=sys.stderr)
+        for note in submitted.notes:
             print(visible(note), file=sys.stderr)
     if detach:
-        print(told.run)
+        print(submitted.run)
         return 0
-    return attach_to_fleet(file, told.run, showing)
+    return attach_to_fleet(file, submitted.run, showing)
 
 
 def attach_to_fleet(file: Path, name: str, showing: Showing) -> int:

@@ -29,9 +29,9 @@ def announce(asked: str | None, run: Run, lasted_s: float) -> None:
             terminal.write("\a")
             terminal.flush()
     elif how:
-        told = {"BENCHCTL_RUN": run.name, "BENCHCTL_STATUS": str(run.status)}
+        variables = {"BENCHCTL_RUN": run.name, "BENCHCTL_STATUS": str(run.status)}
         done = subprocess.run(
-            how, shell=True, check=False, env={**os.environ, **told},
+            how, shell=True, check=False, env={**os.environ, **variables},
             stdin=subprocess.DEVNULL, stdout=sys.stderr.fileno(),
         )  # fmt: skip
         if done.returncode:

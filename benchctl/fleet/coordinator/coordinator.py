@@ -175,7 +175,7 @@ class Coordinator:
         """Let what was never heard of a run's attempts, or not stored, be late."""
         for state in self.hosts.hosts.values():
             state.run_ended(run)
-        self.runs.adopted = {one for one in self.runs.adopted if one[0] != run}
+        self.runs.adopted = {attempt for attempt in self.runs.adopted if attempt[0] != run}
         for host, ref in [key for key in self._early if key[1].run == run]:
             for message in self._early.pop((host, ref)):
                 self._late(host, message)
@@ -183,7 +183,7 @@ class Coordinator:
     def _written(self, run: str, received: Mapping[EndKey, int]) -> None:
         """Note what is in the store."""
         self._received.setdefault(run, {}).update(received)
-        self._unsynced += [(run, *one) for one in received.items()]
+        self._unsynced += [(run, end, number) for end, number in received.items()]
 
     async def _tell_synced(self) -> None:
         """Tell hosts what is in the store, and stays there through a power cut."""

@@ -151,13 +151,13 @@ class Desk:
         prepared = await asyncio.to_thread(plan_submission, asked, self._hosts())
         request = request_of(prepared, person, self._wall())
         why = refusal(request, limits, self._runs.asked_by(person))
-        told = [*filter(None, [why]), *await refusals(prepared, self._fleet)]
+        whys = [*filter(None, [why]), *await refusals(prepared, self._fleet)]
         known = self._fleet.hosts
         away = [
             known[name].away if name in known else f"host {name} was not heard of yet"
             for name in sorted(request.hosts)
         ]
-        return PlanChecked(len(prepared.plan), tuple(told), tuple(filter(None, away)))
+        return PlanChecked(len(prepared.plan), tuple(whys), tuple(filter(None, away)))
 
     def _submitted(self, name: str) -> Submitted:
         with closing(Reader(self._runs.store)) as reader:

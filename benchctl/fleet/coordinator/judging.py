@@ -32,8 +32,8 @@ async def refusals(prepared: Planned, fleet: FleetHosts) -> list[str]:
         if len(of_host) < _MOST_ENDS:
             of_host.append(end)
     there = [(state, asked) for name, asked in ends.items() if (state := fleet.hosts.get(name))]
-    told = await asyncio.gather(*(_asked(state, asked) for state, asked in there))
-    return list(dict.fromkeys(line for lines in told for line in lines))
+    answers = await asyncio.gather(*(_asked(state, asked) for state, asked in there))
+    return list(dict.fromkeys(line for lines in answers for line in lines))
 
 
 def _ends(prepared: Planned) -> Iterator[tuple[str, PreparedEnd]]:

@@ -48,7 +48,7 @@ class CoordinatorLease:
 
     async def take(self, *, wait: bool, say: Callable[[str], object]) -> None:
         """Take the lease; waits for another coordinator to end. Raises FleetError without it."""
-        told = False
+        has_said = False
         while True:
             began = self._clock()
             try:
@@ -57,13 +57,13 @@ class CoordinatorLease:
                 text = "another coordinator of this fleet runs"
                 if not wait:
                     raise FleetError(text, "stop it first; or leave out --no-wait") from None
-                if not told:
+                if not has_said:
                     say(f"{text}; this one takes over when it ends")
-                    told = True
+                    has_said = True
             except ConnectionError:
-                if not told:
+                if not has_said:
                     say("the server cannot be reached; trying again")
-                    told = True
+                    has_said = True
             else:
                 self._renewed = began
                 return

@@ -44,7 +44,7 @@ def refusal(request: AskedRun, limits: Person, earlier: Iterable[AskedRun]) -> s
             f"{request.person} may measure {limits.trials_at_once} trials at once, and the profile"
             f" up to {request.trials}: set run.parallel.trials={limits.trials_at_once}"
         )
-    used = sum(one.sent_bytes for one in earlier if request.submitted_s - one.submitted_s < DAY_S)
+    used = sum(run.sent_bytes for run in earlier if request.submitted_s - run.submitted_s < DAY_S)
     if used + request.sent_bytes > limits.bytes_a_day:
         return (
             f"{request.person} may send {format_size(limits.bytes_a_day)} a day: of these"
@@ -56,12 +56,12 @@ def refusal(request: AskedRun, limits: Person, earlier: Iterable[AskedRun]) -> s
 
 def waits_for(request: AskedRun, limits: Person, running: Sequence[AskedRun]) -> str:
     """Return what a run waits for, empty if it may begin; ``running`` are those of all people."""
-    own = [one for one in running if one.person == request.person]
-    hosts = frozenset[str]().union(*(one.hosts for one in own))
+    own = [run for run in running if run.person == request.person]
+    hosts = frozenset[str]().union(*(run.hosts for run in own))
     if len(hosts | request.hosts) > limits.hosts_at_once:
         used = f"{request.person} uses {len(hosts)} of {limits.hosts_at_once} hosts"
         return f"{used}, and this run needs {len(request.hosts)}"
-    trials = sum(one.trials for one in own)
+    trials = sum(run.trials for run in own)
     if trials + request.trials > limits.trials_at_once:
         used = f"{request.person} measures {trials} of {limits.trials_at_once} trials at once"
         return f"{used}, and this run up to {request.trials}"

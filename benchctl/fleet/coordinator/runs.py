@@ -176,12 +176,12 @@ class FleetRuns:
 
     def of_token(self, token: str) -> str | None:
         """Return the run that was asked for with a token, if there is one."""
-        known = (one.name for one in requests(self.store) if one.token == token)
+        known = (request.name for request in requests(self.store) if request.token == token)
         return next(known, None)
 
     def asked_by(self, person: str) -> list[AskedRun]:
         """Return what a person asked for."""
-        return [one for one in self._asked.values() if one.person == person]
+        return [request for request in self._asked.values() if request.person == person]
 
     def stop(self, name: str) -> str:
         """Stop a run, or take it out of the queue; returns why not, empty if it is done."""

@@ -25,7 +25,7 @@ from benchctl.toml.source import parse_toml
 
 def plan_submission(submit: Submit, hosts: Collection[str]) -> Planned:
     """Plan a profile with the hosts of a fleet. Raises ProfileError, UsageError or MissingError."""
-    sources = tuple(parse_toml(one.text, Path(Path(one.name).name)) for one in submit.files)
+    sources = tuple(parse_toml(file.text, Path(Path(file.name).name)) for file in submit.files)
     check_document(load_profile(sources, submit.assignments), hosts)
     prepared = planned(sources, submit.assignments, submit.only, submit.repeats, submit.yes)
     for flow in prepared.plan.routes:

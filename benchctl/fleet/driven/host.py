@@ -97,8 +97,8 @@ class _Batch(Generic[T, R]):
         self._waiting: list[T] = []
         self._sending: asyncio.Future[R] | None = None
 
-    async def add(self, one: T) -> R:
-        self._waiting.append(one)
+    async def add(self, item: T) -> R:
+        self._waiting.append(item)
         if self._sending is None:
             self._sending = asyncio.ensure_future(self._flush())
         return await asyncio.shield(self._sending)
@@ -256,11 +256,11 @@ class DrivenHost:
         answer = await self.ask(Prepare(ends), PREPARED_S)
         if not isinstance(answer, Prepared):
             raise HostError(f"host {self.name} did not answer what it was asked")
-        return {one.ref: one for one in answer.ends}
+        return {end.ref: end for end in answer.ends}
 
     async def _go(self, ends: list[GoingEnd]) -> None:
-        told = self._untold()
-        self._take_told(await self.ask(Go(ends, _committed(told))), told)
+        numbers = self._untold()
+        self._take_told(await self.ask(Go(ends, _committed(numbers))), numbers)
 
     # --- its clock --------------------------------------------------------------------------
 
@@ -302,15 +302,15 @@ class DrivenHost:
                 await asyncio.sleep(PING_S)
 
     async def _ping(self) -> None:
-        told = self._untold()
-        self._take_told(await self.request(Ping(_committed(told)), AWAY_S, 0.0), told)
+        numbers = self._untold()
+        self._take_told(await self.request(Ping(_committed(numbers)), AWAY_S, 0.0), numbers)
 
     def _untold(self) -> dict[EndRef, int]:
         """Return what the next message tells of what is in the store."""
         return dict(islice(self._committing.items(), MOST_ENDS))
 
-    def _take_told(self, answer: OfHost, told: Mapping[EndRef, int]) -> None:
-        for ref, number in told.items():
+    def _take_told(self, answer: OfHost, numbers: Mapping[EndRef, int]) -> None:
+        for ref, number in numbers.items():
             if self._committing.get(ref) == number:  # no other message has told it meanwhile
                 del self._committing[ref]
         if isinstance(answer, Heartbeat):
@@ -336,10 +336,10 @@ class DrivenHost:
         if found is None:
             return message.number <= self._heard.get(ref, 0)
         arrivals, receiver = found
-        for one in arrivals.take(message):
+        for next_message in arrivals.take(message):
             self._heard[ref] = arrivals.last
-            receiver.hear(one)
-            if isinstance(one, EndOver):
+            receiver.hear(next_message)
+            if isinstance(next_message, EndOver):
                 self.ends.pop(ref, None)
         return True
 
@@ -354,8 +354,8 @@ class DrivenHost:
         self._committing[ref] = max(number, self._committing.get(ref, 0))
 
 
-def _committed(told: Mapping[EndRef, int]) -> tuple[CommittedEnd, ...]:
-    return tuple(CommittedEnd(ref, number) for ref, number in told.items())
+def _committed(numbers: Mapping[EndRef, int]) -> tuple[CommittedEnd, ...]:
+    return tuple(CommittedEnd(ref, number) for ref, number in numbers.items())
 
 
 HINT = "benchctl fleet hosts shows which hosts are there"

@@ -98,9 +98,9 @@ class FleetHosts:
         verifier = Verifier(identity.fleet, COORDINATOR, identity.keys, "host", repeats=repeats)
 
         async def opened(delivered: Delivered) -> None:
-            for one in (kind, *others):
+            for message_kind in (kind, *others):
                 with suppress(UntrustedError):  # of an attacker: nothing of it is acted on
-                    signed = verifier.open(delivered.data, None, one)
+                    signed = verifier.open(delivered.data, None, message_kind)
                     if delivered.subject.rpartition(".")[2] == signed.head.sender:
                         take(signed.head.sender, signed.message)
                     return
@@ -120,10 +120,10 @@ class FleetHosts:
             self._introduce(state)
 
     def _look_at_neighbours(self) -> None:
-        known = {one for each in self._addresses.values() for one in each}
-        told = Neighbours(tuple(sorted(known)), self._identity.signed_keys())
-        if told != self._neighbours:
-            self._neighbours = told
+        known = {address for addresses in self._addresses.values() for address in addresses}
+        neighbours = Neighbours(tuple(sorted(known)), self._identity.signed_keys())
+        if neighbours != self._neighbours:
+            self._neighbours = neighbours
 
     def _introduce(self, host: DrivenHost) -> None:
         """Tell a host the addresses of the others and new keys, if it does not know them."""
@@ -132,15 +132,15 @@ class FleetHosts:
         if self._addresses.get(host.name, ()) != beat.addresses:
             self._addresses[host.name] = beat.addresses
             self._look_at_neighbours()
-        told = self._neighbours
+        neighbours = self._neighbours
         nonce, last = self._introduced.get(host.name, ("", None))
-        if nonce == beat.nonce and last is told:
+        if nonce == beat.nonce and last is neighbours:
             return
-        self._introduced[host.name] = beat.nonce, told
+        self._introduced[host.name] = beat.nonce, neighbours
 
         async def tell() -> None:
             try:
-                await host.ask(told)
+                await host.ask(neighbours)
             except HostError:
                 self._introduced.pop(host.name, None)  # with its next heartbeat
 

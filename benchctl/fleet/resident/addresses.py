@@ -32,7 +32,7 @@ def resolved(spec: EndSpec, found: Collection[str]) -> EndSpec:
         return spec
     if spec.role is Role.CLIENT:
         return replace(spec, address=next(iter(found)))
-    alike = (one for one in found if (":" in one) == (":" in spec.address))
+    alike = (address for address in found if (":" in address) == (":" in spec.address))
     return replace(spec, peer=next(alike, next(iter(found))))
 
 

@@ -194,17 +194,17 @@ class HostAgent:
     def _take_up(self) -> None:
         """Send what an earlier start left, and the end of what it did not end."""
         for ref, kept in [*self._spool.account.kept.items()]:
-            last = max(kept, key=lambda one: one.number)
+            last = max(kept, key=lambda spooled: spooled.number)
             message = None
             if last.kind is Spooled.RESULT:
                 with suppress(OSError, msgspec.MsgspecError):
                     message = _OVER.decode(self._spool.body(last))
-            for one in kept:
-                if one.kind is not Spooled.MARK:
-                    self._queues[one.kind].put_nowait(one)
+            for spooled in kept:
+                if spooled.kind is not Spooled.MARK:
+                    self._queues[spooled.kind].put_nowait(spooled)
             if isinstance(message, EndOver):
                 self._overs[ref] = message.number
-            elif any(one.kind is Spooled.MARK for one in kept):
+            elif any(spooled.kind is Spooled.MARK for spooled in kept):
                 outbox = Outbox(ref, self._spool, self._queue)
                 outbox.after(last.number)
                 outbox.over(None, "", f"the agent of {self._identity.name} was ended meanwhile")
@@ -321,7 +321,7 @@ class HostAgent:
         name = self._identity.name
         if why := self._spool.why_full:
             return f"host {name}: {why}", NOTHING
-        here = next((one for one in self._plugins if one.name == spec.backend), None)
+        here = next((plugin for plugin in self._plugins if plugin.name == spec.backend), None)
         if here is None:
             return f"host {name} has no backend {spec.backend}", NOTHING
         if here.why_not:
@@ -337,9 +337,13 @@ class HostAgent:
         except ValueError as error:
             return f"host {name}: {error}", NOTHING
         load = HostLoad(
-            sum(one.rate_bps for one in self._amounts.values()),
+            sum(end_amount.rate_bps for end_amount in self._amounts.values()),
             self._day.bytes,
-            sum(one.bytes for other, one in self._amounts.items() if is_one_trial(other, ref)),
+            sum(
+                end_amount.bytes
+                for other, end_amount in self._amounts.items()
+                if is_one_trial(other, ref)
+            ),
         )
         why = refusal(
             self._limits, spec, backend, flow.params, targets, self._fleet_addresses,
@@ -491,11 +495,15 @@ _QUESTIONS: Mapping[str, Callable[..., Any]] = {
 """All that a host of a fleet is asked, besides its tools."""
 
 
-def is_one_trial(one: EndRef, other: EndRef) -> bool:
+def is_one_trial(ref: EndRef, other: EndRef) -> bool:
     """Return whether two ends are of one attempt at a trial."""
-    return (one.run, one.trial, one.attempt) == (other.run, other.trial, other.attempt)
+    return (ref.run, ref.trial, ref.attempt) == (other.run, other.trial, other.attempt)
 
 
 def _link_bps() -> float:
-    speeds = [float(one["speed_bps"]) for one in facts.interfaces().values() if "speed_bps" in one]
+    speeds = [
+        float(interface["speed_bps"])
+        for interface in facts.interfaces().values()
+        if "speed_bps" in interface
+    ]
     return max(speeds, default=ASSUMED_LINK_BPS)

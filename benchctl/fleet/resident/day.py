@@ -15,8 +15,8 @@ class DayBytes:
         self._path = path
         self._date, self._bytes = "", 0.0
         with suppress(OSError, ValueError, KeyError):
-            told = json.loads(path.read_text())
-            self._date, self._bytes = str(told["date"]), float(told["bytes"])
+            kept = json.loads(path.read_text())
+            self._date, self._bytes = str(kept["date"]), float(kept["bytes"])
 
     @property
     def bytes(self) -> float:

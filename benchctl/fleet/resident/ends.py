@@ -64,7 +64,7 @@ class Outbox:
     def flush(self) -> None:
         """Write the events that wait; samples not in the room that is for results."""
         events = self._taken()
-        for kind, part in groupby(events, key=lambda one: _KINDS[one.kind == "sample"]):
+        for kind, part in groupby(events, key=lambda event: _KINDS[event.kind == "sample"]):
             some = tuple(part)
             if not self._add(kind, Events(self._ref, self._number + 1, some)):
                 self._dropped += len(some)

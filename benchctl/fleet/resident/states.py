@@ -208,7 +208,7 @@ class States:
         for number, ends in [*self._asked.items()]:
             if at.ref in ends:
                 ends[at.ref] = at
-                answers = [one for one in ends.values() if one is not None]
+                answers = [answer for answer in ends.values() if answer is not None]
                 if len(answers) == len(ends):
                     del self._asked[number]
                     effects.append(Reply(number, Prepared(answers)))

@@ -78,10 +78,10 @@ class Findings(Struct):
 
     def text(self) -> str:
         """Write how much is readable: ``3 runs, 12 trials, 24 flows, 960 samples``."""
-        told = ("run", "trial", "flow", "sample")
+        tables = ("run", "trial", "flow", "sample")
         return ", ".join(
             f"{self.readable[name]:,} {name}{'' if self.readable[name] == 1 else 's'}"
-            for name in told
+            for name in tables
         )
 
 

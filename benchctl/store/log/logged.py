@@ -242,7 +242,7 @@ class LoggedRecorder(Recorder):
     def add_flow(self, trial_id: int, **columns: Any) -> int:
         ref = FlowRef(self._position(trial_id), columns["attempt"], columns["name"])
         row = _values(columns)
-        rest = {name: one for name, one in row.items() if name not in ("attempt", "name")}
+        rest = {name: value for name, value in row.items() if name not in ("attempt", "name")}
         self._note_write(AddFlow(ref, rest))
         flow_id = super().add_flow(trial_id, **row)
         self._refs[flow_id] = ref
@@ -254,9 +254,11 @@ class LoggedRecorder(Recorder):
         super().add_figures(flow_id, figures)
 
     def add_events(self, flow_id: int, events: Iterable[FlowEvent]) -> None:
-        told = list(events)
-        self._note_write(AddEvents(self._ref(flow_id), [encoded(astuple(one)) for one in told]))
-        super().add_events(flow_id, told)
+        all_events = list(events)
+        self._note_write(
+            AddEvents(self._ref(flow_id), [encoded(astuple(event)) for event in all_events])
+        )
+        super().add_events(flow_id, all_events)
 
     def flush(self) -> bool:
         is_written = super().flush()

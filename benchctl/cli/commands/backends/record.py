@@ -124,30 +124,30 @@ def record(
         options.lasting(duration),
     )
     _check_new(case, place)
-    told = run(job)
-    for transcript in told:
+    transcripts = run(job)
+    for transcript in transcripts:
         _keep(transcript, case, place, backend)
         for note in notes(transcript, by_default=job.limit_s is None):
             print(f"benchctl: {note}", file=sys.stderr)
-    if not command and all(transcript.role is Role.SERVER for transcript in told):
+    if not command and all(transcript.role is Role.SERVER for transcript in transcripts):
         print("benchctl: the server was not ready, so no client was started", file=sys.stderr)
         sys.exit(1)
 
 
-def _keep(told: Transcript, case: str, place: Path, backend: AnyBackend | None) -> None:
+def _keep(transcript: Transcript, case: str, place: Path, backend: AnyBackend | None) -> None:
     """Write a transcript, and say what is in it."""
     from benchctl.errors import UnwrittenError
     from benchctl.testing.account import account, expect
     from benchctl.testing.transcript import path_of
 
-    path = path_of(place, case, told.role)
+    path = path_of(place, case, transcript.role)
     try:
-        told.save(path)
+        transcript.save(path)
     except OSError as error:
         raise UnwrittenError(str(path), error) from None
-    print(f"{path}: {account(told)}")
+    print(f"{path}: {account(transcript)}")
     if backend is not None:
-        print(f"  events  {expect(path, told, backend)}")
+        print(f"  events  {expect(path, transcript, backend)}")
 
 
 def _expect(backend: AnyBackend, place: Path) -> None:
@@ -161,8 +161,8 @@ def _expect(backend: AnyBackend, place: Path) -> None:
         raise UsageError(str(error)) from None
     if not found:
         raise UsageError(f"{place}: there are no transcripts", "record one, or see --transcripts")
-    for path, told in found.items():
-        print(f"{path}: {expect(path, told, backend)}")
+    for path, transcript in found.items():
+        print(f"{path}: {expect(path, transcript, backend)}")
 
 
 def _check_new(case: str, place: Path) -> None:
