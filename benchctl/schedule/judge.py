@@ -77,7 +77,7 @@ def news_of_levels(
     changed with one that was told of before, at one of its hosts, is added to that change.
     """
     times = [_begun(run) for run in runs]
-    told = _Told([run.name for run in runs], times, entries, ends or {})
+    reported = _Told([run.name for run in runs], times, entries, ends or {})
     by_metric: dict[str, dict[int, list[SummaryRow]]] = {}
     for place, table in enumerate(tables):
         for row in table:
@@ -88,7 +88,11 @@ def news_of_levels(
             better = runs[-1].vocabulary.describe(metric).better
             rows_of = [rows.get(place, ()) for place in range(len(tables))]
             trends = trends_of(times, rows_of, better, error=error)
-            lacking = [one for one in trends if one.changes and told.lacks(one, one.changes[-1])]
+            lacking = [
+                trend
+                for trend in trends
+                if trend.changes and reported.lacks(trend, trend.changes[-1])
+            ]
             usual = _usual_outliers(trends) if lacking else ()
             for trend in lacking:
                 if not _is_disturbed(trend, len(times), usual):
@@ -98,7 +102,7 @@ def news_of_levels(
     if not found:
         return
     # With a change that is certain, others at its time have one cause: all are told of at once.
-    begun = {change.run for trend, change in found if not told.with_run(trend, change)}
+    begun = {change.run for trend, change in found if not reported.with_run(trend, change)}
 
     def is_near(place: int) -> bool:
         return any(abs(place - run) <= MOST_APART for run in begun)
@@ -108,11 +112,13 @@ def news_of_levels(
         (trend, change)
         for trend, change in changes(None)
         if _key(_about(trend.first)) not in known
-        and (is_near(change.run) or told.with_run(trend, change))
+        and (is_near(change.run) or reported.with_run(trend, change))
     ]
     figures: dict[str, list[dict[str, Any]]] = {}
     for trend, change in found:
-        figures.setdefault(told.with_run(trend, change), []).append(_figure(trend, change, runs))
+        figures.setdefault(reported.with_run(trend, change), []).append(
+            _figure(trend, change, runs)
+        )
     for told_with, ones in figures.items():
         what = What.ADDED if told_with else What.CHANGE
         yield LogEntry(
@@ -127,7 +133,7 @@ def _usual_outliers(trends: Iterable[Trend]) -> list[float]:
         for trend in trends
         for apart in single_outliers([row.spread.mean for row in trend.rows.values()])
     ]
-    sides = [one for one in found if one < 0], [one for one in found if one > 0]
+    sides = [share for share in found if share < 0], [share for share in found if share > 0]
     return [median(side) for side in sides if len(side) >= LEAST_OUTLIERS]
 
 
@@ -154,7 +160,7 @@ def _is_disturbed(trend: Trend, runs: int, usual: Iterable[float]) -> bool:
         )
         if lasted < LEAST_USUAL:
             apart = level / other - 1
-            if any(abs(apart - one) <= ALIKE * abs(one) for one in usual):
+            if any(abs(apart - outlier) <= ALIKE * abs(outlier) for outlier in usual):
                 return True
     return False
 
@@ -259,14 +265,15 @@ class _Told:
         """
         key, hosts = _key(_about(trend.first)), self._hosts(_about(trend.first))
         near = [
-            one
+            begun
             for host in hosts
-            for one in self._begun.get(host, ())
-            if abs(one.place - change.run) <= (LEAST_LEVEL if one.hosts == hosts else MOST_APART)
+            for begun in self._begun.get(host, ())
+            if abs(begun.place - change.run)
+            <= (LEAST_LEVEL if begun.hosts == hosts else MOST_APART)
         ]
-        if not near or key in [one.key for one in near]:
+        if not near or key in [begun.key for begun in near]:
             return ""
-        return min(near, key=lambda one: abs(one.place - change.run)).run
+        return min(near, key=lambda begun: abs(begun.place - change.run)).run
 
 
 FlowPoint = tuple[str, tuple[tuple[str, str], ...]]
