@@ -68,8 +68,8 @@ class KnownMesh:
         for change in changes:
             self.changes[change.series].append(change)
         self._expected: defaultdict[int, list[Outcome]] = defaultdict(list)
-        for profile, told in outcomes.items():
-            for outcome in told:
+        for profile, own_outcomes in outcomes.items():
+            for outcome in own_outcomes:
                 for series in self._of_outcome(profile, outcome):
                     self._expected[series].append(outcome)
 
@@ -82,8 +82,8 @@ class KnownMesh:
             metric, _ = parse_figure(outcome.figure)
         except ValueError:  # of events
             return
-        for (way, name), series in own.items():
-            if name == metric and outcome.direction in ("", way):
+        for (direction, name), series in own.items():
+            if name == metric and outcome.direction in ("", direction):
                 yield series
 
     @cached_property
@@ -217,7 +217,7 @@ class KnownMesh:
             for flow in self.by_ends.get(frozenset(pair), ())
             for trial in self.history.failures.get(flow, ())
         ]
-        return sorted(found, key=lambda one: -one[1].time)
+        return sorted(found, key=lambda failure: -failure[1].time)
 
     def failed_now(self, pair: MeshPair) -> str:
         """Return why the newest trial from a host to another failed; empty if it did not."""
@@ -251,8 +251,8 @@ class KnownMesh:
             found.setdefault(frozenset(self.pair(series)), []).append(series)
         # Of what has only failed there is no series.
         for flow in self.history.failures:
-            one = self.numbers.flows[flow]
-            found.setdefault(frozenset((one.source, one.to)), [])
+            pair_flow = self.numbers.flows[flow]
+            found.setdefault(frozenset((pair_flow.source, pair_flow.to)), [])
         return found
 
     @cached_property

@@ -164,7 +164,9 @@ def _days(figures: DayFigures, low: float, factor: float, step: int) -> Iterator
     band, line = [], []
     right, left = _written(step), _written(-step)
     for piece in pieces:
-        ys, lows, highs = ([int(top - one * factor) for one in column[piece]] for column in columns)
+        ys, lows, highs = (
+            [int(top - value * factor) for value in column[piece]] for column in columns
+        )
         x = piece.start * step + middle
         if len(ys) == 1:  # a short line, which is seen
             line.append(f"M{x - 0.3:g} {ys[0]}h.6")

@@ -61,7 +61,7 @@ class Pages:
     def __init__(
         self,
         mesh: KnownMesh,
-        told: Sequence[Told],
+        entries: Sequence[Told],
         title: str,
         *,
         made: float,
@@ -74,7 +74,7 @@ class Pages:
             undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True,
         )  # fmt: skip
         self._template = cache(environment.get_template)
-        self._mesh, self._told, self._title, self._made = mesh, told, title, made
+        self._mesh, self._entries, self._title, self._made = mesh, entries, title, made
         self._runs = runs
         count = len(mesh.series) * len(mesh.past) * 3
         self._step = max(1, -(-count // DRAWN_VALUES))
@@ -88,7 +88,7 @@ class Pages:
         for series in mesh.series:
             there[mesh.numbers.series[series].metric, mesh.variant(series)] = None
         order = {name: place for place, name in enumerate(mesh.metrics)}
-        return sorted(there, key=lambda one: (order[one[0]], one[1]))
+        return sorted(there, key=lambda matrix: (order[matrix[0]], matrix[1]))
 
     def _file_names(self) -> Iterator[str]:
         for place, (metric, variant) in enumerate(self._matrices):
@@ -125,13 +125,13 @@ class Pages:
         if place is not None:
             metric, variant = self._matrices[place]
             series = [
-                one
-                for one in mesh.series
-                if mesh.numbers.series[one].metric == metric and mesh.variant(one) == variant
+                number
+                for number in mesh.series
+                if mesh.numbers.series[number].metric == metric and mesh.variant(number) == variant
             ]
             heading = self._heading(place)
         rows, columns = self._axes(series)
-        judged = {mesh.pair(one): mesh.judged(one) for one in series}
+        judged = {mesh.pair(number): mesh.judged(number) for number in series}
         values = len(columns) <= MOST_VALUES
         grid = [
             (self._host(source),
@@ -139,7 +139,7 @@ class Pages:
               for target in columns])
             for source in rows
         ]  # fmt: skip
-        counts = Counter(one.state for one in judged.values())
+        counts = Counter(figure.state for figure in judged.values())
         return self._render(
             "matrix.html", "",
             title=self._title, heading=heading,
@@ -149,11 +149,11 @@ class Pages:
             ],
             more=max(0, len(self._matrices) - MOST_MATRICES),
             columns=[self._host(host) for host in columns], rows=grid, values=values,
-            held=[*dict.fromkeys(mesh.held_against(one) for one in series)],
+            held=[*dict.fromkeys(mesh.held_against(number) for number in series)],
             counts=[(state, counts[state]) for state in MEANINGS if counts[state]],
             attention=[*self._attention(series, metric)],
-            told=[(format_time(told.time), self._run_link(told.run, ""), told.text)
-                  for told in sorted(self._told, key=lambda told: -told.time)[:MOST_TOLD]],
+            told=[(format_time(entry.time), self._run_link(entry.run, ""), entry.text)
+                  for entry in sorted(self._entries, key=lambda entry: -entry.time)[:MOST_TOLD]],
             reasons=[*self._reasons()], runs=[*self._newest_runs()],
             made=format_time(self._made), detail=DETAIL_DAYS, past=len(mesh.past),
         )  # fmt: skip
@@ -166,7 +166,7 @@ class Pages:
     def _axes(self, series: Sequence[int]) -> tuple[list[str], list[str]]:
         """Return the hosts of the rows and of the columns."""
         mesh = self._mesh
-        pairs = {mesh.pair(one) for one in series}
+        pairs = {mesh.pair(number) for number in series}
         sources, targets = ({pair[end] for pair in pairs} for end in (0, 1))
         if sources & targets:  # a mesh: the same hosts both ways
             sources = targets = sources | targets
@@ -204,13 +204,13 @@ class Pages:
         """Yield the figures that somebody should look at, the worst first."""
         mesh = self._mesh
         worst = [
-            one
-            for one in series
-            if WORST_FIRST[mesh.judged(one).state] <= WORST_FIRST[FigureState.DIFFERENT]
+            number
+            for number in series
+            if WORST_FIRST[mesh.judged(number).state] <= WORST_FIRST[FigureState.DIFFERENT]
         ]
-        worst.sort(key=lambda one: (WORST_FIRST[mesh.judged(one).state], mesh.pair(one)))
-        for one in worst[:MOST_ATTENTION]:
-            judged, pair = mesh.judged(one), mesh.pair(one)
+        worst.sort(key=lambda number: (WORST_FIRST[mesh.judged(number).state], mesh.pair(number)))
+        for number in worst[:MOST_ATTENTION]:
+            judged, pair = mesh.judged(number), mesh.pair(number)
             is_new = judged.value is not None and judged.state is not FigureState.FAILED
             said = format_value(metric, judged.value or 0.0) if is_new else ""
             link = self._pair_link(pair, "")
@@ -228,11 +228,11 @@ class Pages:
         mesh, last = self._mesh, {*self._mesh.history.last.values()}
         found: defaultdict[str, list[MeshPair]] = defaultdict(list)
         for flow, failures in mesh.history.failures.items():
-            one = mesh.numbers.flows[flow]
+            pair_flow = mesh.numbers.flows[flow]
             for failure in failures:
                 if failure.run in last:
-                    found[failure.why].append((one.source, one.to))
-        for why, pairs in sorted(found.items(), key=lambda one: -len(one[1])):
+                    found[failure.why].append((pair_flow.source, pair_flow.to))
+        for why, pairs in sorted(found.items(), key=lambda reason: -len(reason[1])):
             links = [self._pair_link(pair, "") for pair in dict.fromkeys(pairs)]
             yield why, len(pairs), links[:MOST_LISTED]
 
@@ -262,9 +262,11 @@ class Pages:
         sections, heads, columns = [], [], []
         for metric in mesh.metrics:
             if own := by_metric.get(metric, []):
-                own.sort(key=lambda one: (mesh.pair(one) != (first, second), mesh.variant(one)))
+                own.sort(
+                    key=lambda series: (mesh.pair(series) != (first, second), mesh.variant(series))
+                )
                 sections.append(self._section(metric, own, (first, second)))
-                heads += [self._column(metric, one, (first, second)) for one in own]
+                heads += [self._column(metric, series, (first, second)) for series in own]
                 columns += own
         heads, rows = self._table(columns, heads)
         text = self._render(
@@ -272,9 +274,9 @@ class Pages:
             title=f"{visible(first)} ⇄ {visible(second)}", ends=(visible(first), visible(second)),
             site=self._title, sections=sections, heads=heads, rows=rows,
             failures=[
-                (format_time(one.time), f"{visible(flow.source)} → {visible(flow.to)}", one.why,
-                 self._run_link(mesh.history.runs[one.run].name, "../"))
-                for flow, one in mesh.failures((first, second))[:MOST_ROWS]
+                (format_time(trial.time), f"{visible(flow.source)} → {visible(flow.to)}", trial.why,
+                 self._run_link(mesh.history.runs[trial.run].name, "../"))
+                for flow, trial in mesh.failures((first, second))[:MOST_ROWS]
             ],
             detail=DETAIL_DAYS,
         )  # fmt: skip
@@ -282,18 +284,18 @@ class Pages:
 
     def _way(self, series: int, ends: MeshPair) -> str:
         """Return which way data go, A being the first end, and what else tells series apart."""
-        way = "A → B" if self._mesh.pair(series) == ends else "B → A"
+        direction = "A → B" if self._mesh.pair(series) == ends else "B → A"
         named = self._mesh.named(self._mesh.variant(series))
-        return f"{way}, {named}" if named else way
+        return f"{direction}, {named}" if named else direction
 
     def _column(self, metric: str, series: int, ends: MeshPair) -> str:
         return f"{title_of(metric)} {self._way(series, ends)}"
 
     def _section(self, metric: str, own: Sequence[int], ends: MeshPair) -> Mapping[str, Any]:
         mesh = self._mesh
-        lines = [self._line(number, one) for number, one in enumerate(own[:MOST_LINES])]
+        lines = [self._line(number, series) for number, series in enumerate(own[:MOST_LINES])]
         changes = sorted(
-            (change for one in own for change in mesh.changes.get(one, ())),
+            (change for series in own for change in mesh.changes.get(series, ())),
             key=lambda change: -change.since,
         )
         extent = extent_of(lines)
@@ -306,21 +308,22 @@ class Pages:
             drawing = history_of(
                 Axis(title, metric, *extent, from_zero=zero), lines, span,
                 title=f"{title} between {visible(ends[0])} and {visible(ends[1])}",
-                events=[(one.since, str(n)) for n, one in _numbered(changes)],
+                events=[(change.since, str(n)) for n, change in _numbered(changes)],
                 failed=[*self._failed(own)], step=self._step,
             )  # fmt: skip
         return {
             "title": title,
             "drawing": drawing,
-            "legend": [(n, self._way(one, ends)) for n, one in enumerate(own[:MOST_LINES])],
+            "legend": [(n, self._way(series, ends)) for n, series in enumerate(own[:MOST_LINES])],
             "now": [
-                (self._way(one, ends), mesh.judged(one), self._said(metric, one)) for one in own
+                (self._way(series, ends), mesh.judged(series), self._said(metric, series))
+                for series in own
             ],
             "step": self._step if mesh.past else 0,
             "changes": [
-                (n, self._way(one.series, ends), _in_words(metric, one), format_time(one.since),
-                 self._run_link(one.run, "../"))
-                for n, one in _numbered(changes)
+                (n, self._way(change.series, ends), _in_words(metric, change),
+                 format_time(change.since), self._run_link(change.run, "../"))
+                for n, change in _numbered(changes)
             ],
         }  # fmt: skip
 
@@ -342,7 +345,7 @@ class Pages:
 
     def _failed(self, own: Sequence[int]) -> Iterator[float]:
         mesh = self._mesh
-        for flow in {mesh.numbers.series[one].flow for one in own}:
+        for flow in {mesh.numbers.series[series].flow for series in own}:
             yield from (trial.time for trial in mesh.history.failures.get(flow, ()))
             yield from mesh.failed_days.get(flow, ())
 
@@ -362,7 +365,9 @@ class Pages:
         scales = []
         for series in columns:
             metric = mesh.numbers.series[series].metric
-            most = max((abs(one[1]) for one in mesh.history.values.get(series, ())), default=0.0)
+            most = max(
+                (abs(measured[1]) for measured in mesh.history.values.get(series, ())), default=0.0
+            )
             scales.append(scale_of(metric, most))
         lines = []
         for run in sorted(by_run, reverse=True)[:MOST_ROWS]:
@@ -411,12 +416,12 @@ class Pages:
                 ("tags", ", ".join(run.tags)),
             ],
             failures=[
-                (self._pair_link((flow.source, flow.to), "../"), one.why)
-                for flow, one in failures[:MOST_ROWS]
+                (self._pair_link((flow.source, flow.to), "../"), trial.why)
+                for flow, trial in failures[:MOST_ROWS]
             ],
             changes=[
-                (self._pair_link(pair, "../"), title_of(metric), _in_words(metric, one))
-                for metric, pair, one in changes
+                (self._pair_link(pair, "../"), title_of(metric), _in_words(metric, change))
+                for metric, pair, change in changes
             ],
             is_new=place is not None,
         )  # fmt: skip
@@ -429,7 +434,7 @@ def _mean(values: Sequence[float]) -> float:
 
 def _numbered(changes: Sequence[SeriesChange]) -> list[tuple[int, SeriesChange]]:
     """Return changes with their numbers, the oldest being 1."""
-    return [(len(changes) - place, one) for place, one in enumerate(changes)]
+    return [(len(changes) - place, change) for place, change in enumerate(changes)]
 
 
 def _in_words(metric: str, change: SeriesChange) -> str:

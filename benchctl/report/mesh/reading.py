@@ -76,9 +76,9 @@ class _OfFlow(dict[tuple[str, str], int]):
     def __init__(self, flow: int, series: list[FigureSeries]) -> None:
         self._flow, self._all = flow, series
 
-    def __missing__(self, way: tuple[str, str]) -> int:
-        number = self[way] = len(self._all)
-        self._all.append(FigureSeries(self._flow, *way))
+    def __missing__(self, key: tuple[str, str]) -> int:
+        number = self[key] = len(self._all)
+        self._all.append(FigureSeries(self._flow, *key))
         return number
 
 
@@ -93,8 +93,8 @@ class Numbers:
         flows, series = _decoded(file)
         for flow in flows:
             self.flow_of(flow)
-        for one in series:
-            self.number_of(*one)
+        for figure_series in series:
+            self.number_of(*figure_series)
 
     def flow_of(self, flow: PairFlow) -> int:
         """Return the number of a flow, which may be new."""
@@ -130,7 +130,11 @@ def _decoded(file: bytes | None) -> tuple[list[PairFlow], list[FigureSeries]]:
         flows, series = msgspec.json.decode(file, type=_NUMBERS) if file else ([], [])
     except msgspec.MsgspecError:
         return [], []
-    return (flows, series) if all(0 <= one.flow < len(flows) for one in series) else ([], [])
+    return (
+        (flows, series)
+        if all(0 <= figure_series.flow < len(flows) for figure_series in series)
+        else ([], [])
+    )
 
 
 class _Stamps:
@@ -147,8 +151,8 @@ class _Stamps:
         if flows > there[0] or series > there[1]:
             return ""
         if counts not in self._known:
-            told = (self._numbers.flows[:flows], self._numbers.series[:series])
-            self._known[counts] = sha256(msgspec.json.encode(told)).hexdigest()
+            counted = (self._numbers.flows[:flows], self._numbers.series[:series])
+            self._known[counts] = sha256(msgspec.json.encode(counted)).hexdigest()
         return self._known[counts]
 
 
@@ -312,8 +316,8 @@ class HistoryReading:
         without = {STAND_INS[name] for name in measured}
         wanted = [name for name in run.vocabulary.wanted if name not in without]
         return [
-            (found[0][way, metric], found[1], value)
-            for flow_id, way, metric, value in self._bulk.figures_between(first, last, wanted)
+            (found[0][direction, metric], found[1], value)
+            for flow_id, direction, metric, value in self._bulk.figures_between(first, last, wanted)
             if (found := flows.get(flow_id))
         ]
 
@@ -323,9 +327,9 @@ class HistoryReading:
             ends = self._bulk.planned_ends(run.id)
             self._axes[plan] = {
                 name: pair_axes(
-                    [(one.point, (one.source, one.target)) for one in ends if one.name == name]
+                    [(flow.point, (flow.source, flow.target)) for flow in ends if flow.name == name]
                 )
-                for name in {one.name for one in ends}
+                for name in {flow.name for flow in ends}
             }
         return self._axes[plan]
 
