@@ -27,7 +27,7 @@ def thinned(line: PictureLine, most: int, *, merge: bool) -> PictureLine:
     gaps = sum(map(math.isnan, line.ys))
     parts = max(most // 3, most - 2 * gaps)  # a gap divides a group, and is a point of its own
     bounds = [place * count // parts for place in range(parts + 1)]
-    groups = [one for pair in pairwise(bounds) for one in _divided(range(*pair), line.ys)]
+    groups = [group for pair in pairwise(bounds) for group in _divided(range(*pair), line.ys)]
 
     def fold(values: Sequence[float], of: Callable[[Iterable[float]], float]) -> list[float]:
         known = [[values[i] for i in group if math.isfinite(values[i])] for group in groups]
