@@ -107,7 +107,7 @@ def _flow_lines(flow: RecordedFlow, where: str) -> Iterator[str]:
         return
     largest = next(packets.findings[0] for packets in flow.captures if packets.findings)
     ends = largest["ends"]
-    pair: Entry = next((one for one in flow.paired if one["ends"] == ends), {})
+    pair: Entry = next((paired for paired in flow.paired if paired["ends"] == ends), {})
     for number, sender in enumerate(ends):
         seen = _seen_from(flow, largest, sender)
         direction = seen["directions"][number]
@@ -141,11 +141,12 @@ def _exchange_lines(flow: RecordedFlow, where: str) -> Iterator[str]:
     """Yield lines about what went each way by another protocol than TCP, at each place."""
     places: dict[tuple[str, str, str], dict[str, Entry]] = {}
     for packets in flow.captures:
-        for one in packets.exchanges:
-            direction = one["from"], one["to"], one["protocol"]
-            places.setdefault(direction, {})[packets.host] = one
+        for exchange in packets.exchanges:
+            direction = exchange["from"], exchange["to"], exchange["protocol"]
+            places.setdefault(direction, {})[packets.host] = exchange
     sizes = {
-        direction: max(one["bytes"] for one in seen.values()) for direction, seen in places.items()
+        direction: max(exchange["bytes"] for exchange in seen.values())
+        for direction, seen in places.items()
     }
     most_bytes = max(sizes.values())
     directions = [
@@ -155,7 +156,7 @@ def _exchange_lines(flow: RecordedFlow, where: str) -> Iterator[str]:
     for sender, receiver, protocol in directions[:MOST_DIRECTIONS]:
         of = f" (one of {len(directions):,} directions)" * (len(directions) > MOST_DIRECTIONS)
         seen = places[sender, receiver, protocol]
-        words = "; ".join(f"{_exchanged(one)} at {host}" for host, one in seen.items())
+        words = "; ".join(f"{_exchanged(exchange)} at {host}" for host, exchange in seen.items())
         yield f"packets of {flow.name}{where}, {protocol} {sender} → {receiver}{of}: {words}"
     control = [capture for capture in flow.captures if capture.findings]
     yield from (f"  {_controlled(packets)}" for packets in control[:1])
@@ -256,7 +257,7 @@ def _shuts(shuts: Sequence[Entry]) -> Iterator[str]:
     """Yield zero windows in a line each: of one trace, or as both ends saw them."""
     longest = sorted(shuts, key=lambda shut: -max(map(_lasted_s, _views(shut).values())))
     for shut in longest[:MOST_SHUTS]:
-        words = (f"{where} {_shut(one)}".strip() for where, one in _views(shut).items())
+        words = (f"{where} {_shut(view)}".strip() for where, view in _views(shut).items())
         yield f"zero window of {shut['closed_by']}: {'; '.join(words)}"
     if len(shuts) > MOST_SHUTS:
         yield f"and {format_count(len(shuts) - MOST_SHUTS, 'shorter zero window')}"
@@ -267,7 +268,7 @@ def _views(shut: Entry) -> Mapping[str, Entry]:
     if "at_sender" not in shut:
         return {"": shut}
     views = {"at its sender": shut["at_sender"], "at itself": shut["at_receiver"]}
-    return {where: one for where, one in views.items() if one}
+    return {where: view for where, view in views.items() if view}
 
 
 def _lasted_s(shut: Entry) -> float:
