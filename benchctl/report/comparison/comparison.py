@@ -144,15 +144,15 @@ def comparison_table(comparisons: Sequence[Comparison]) -> Pivot:
     return Pivot(heads, numeric, tuple(
         (
             *row,
-            _value(one.metric, one.mean_a),
-            _value(one.metric, one.mean_b),
-            f"{len(one.a)}, {len(one.b)}",
-            signed(one.metric, one.difference),
-            relative(one),
-            interval(one),
-            full_verdict(one),
+            _value(comparison.metric, comparison.mean_a),
+            _value(comparison.metric, comparison.mean_b),
+            f"{len(comparison.a)}, {len(comparison.b)}",
+            signed(comparison.metric, comparison.difference),
+            relative(comparison),
+            interval(comparison),
+            full_verdict(comparison),
         )
-        for row, one in zip(rows, comparisons, strict=True)
+        for row, comparison in zip(rows, comparisons, strict=True)
     ))  # fmt: skip
 
 
@@ -165,7 +165,7 @@ def side_by_side(compared: Sequence[Sequence[Comparison]]) -> Pivot:
         {comparison_key(comparison): comparison for comparison in comparisons}
         for comparisons in compared
     ]
-    firsts = {key: one for ones in reversed(by_key) for key, one in ones.items()}
+    firsts = {key: comparison for ones in reversed(by_key) for key, comparison in ones.items()}
     keys = [*dict.fromkeys(key for ones in by_key for key in ones)]
     places, rows = places_of([firsts[key] for key in keys])
     heads, numeric = [*places, letter(0)], [False] * len(places) + [True]
@@ -178,12 +178,17 @@ def side_by_side(compared: Sequence[Sequence[Comparison]]) -> Pivot:
         counts = [len(firsts[key].a), *(len(ones[key].b) if key in ones else 0 for ones in by_key)]
         row += [", ".join(map(str, counts)), _value(firsts[key].metric, firsts[key].mean_a)]
         for number, ones in enumerate(by_key, 1):
-            one = ones.get(key)
-            if one is None:
+            comparison = ones.get(key)
+            if comparison is None:
                 row += [NOTHING, NOTHING, "", NOTHING]
                 continue
-            verdict = full_verdict(one, letter(number))
-            row += [_value(one.metric, one.mean_b), _with_half(one), relative(one), verdict]
+            verdict = full_verdict(comparison, letter(number))
+            row += [
+                _value(comparison.metric, comparison.mean_b),
+                _with_half(comparison),
+                relative(comparison),
+                verdict,
+            ]
     return Pivot(tuple(heads), tuple(numeric), tuple(map(tuple, rows)))
 
 
@@ -195,15 +200,15 @@ def places_of(comparisons: Sequence[Comparison]) -> tuple[list[str], list[list[s
         for axis in axes
         if len({str(comparison.point.get(axis)) for comparison in comparisons}) > 1
     ]
-    ways: dict[tuple[str, str], set[str]] = {}
+    directions: dict[tuple[str, str], set[str]] = {}
     for comparison in comparisons:
-        ways.setdefault((comparison.flow, comparison.metric), set()).add(comparison.direction)
+        directions.setdefault((comparison.flow, comparison.metric), set()).add(comparison.direction)
     rows = [
         [
             *(str(comparison.point.get(axis, NOTHING)) for axis in varying),
             comparison.flow or NOTHING,
             f"{without_unit(comparison.metric)} {comparison.direction}".strip()
-            if len(ways[comparison.flow, comparison.metric]) > 1
+            if len(directions[comparison.flow, comparison.metric]) > 1
             else without_unit(comparison.metric),
         ]
         for comparison in comparisons
@@ -244,8 +249,12 @@ def verdicts(compared: Sequence[Comparison]) -> str:
 
 def speed(compared: Iterable[Comparison]) -> str:
     """Return what is seen of B's rates and delays: faster, slower, both, or an empty text."""
-    told = {*of_aspect(Aspect.RATE), *of_aspect(Aspect.DELAY)}
-    seen = {one.verdict for one in compared if one.valid and one.metric in told}
+    metrics = {*of_aspect(Aspect.RATE), *of_aspect(Aspect.DELAY)}
+    seen = {
+        comparison.verdict
+        for comparison in compared
+        if comparison.valid and comparison.metric in metrics
+    }
     words = {Verdict.BETTER: "faster", Verdict.WORSE: "slower"}
     return " and ".join(word for verdict, word in words.items() if verdict in seen)
 
