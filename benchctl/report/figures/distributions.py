@@ -54,7 +54,7 @@ def distributed(request: PictureRequest, bulk: Bulk) -> Picture | None:
     notes = [f"{total:,} samples{of}", *left_out(count, len(numbers), "lines")]
     names = [", ".join(key) for key in numbers]
     described = request.run.vocabulary.describe(metric)
-    low, high = min(one[0] for _, one, _ in shown), max(one[-1] for _, one, _ in shown)
+    low, high = min(values[0] for _, values, _ in shown), max(values[-1] for _, values, _ in shown)
     values_axis = Axis(title_of(metric), metric, low, high)
     if request.kind is not PictureKind.BOX:
         lines = [(names[number], number, values) for number, values, _ in shown]

@@ -66,10 +66,10 @@ def names_of(sources: Iterable[Source], axes: Sequence[str], without: str = "") 
     ]
     keys = {(str(source.point.get(without)), source.flow, source.direction,
              *(str(source.point.get(axis)) for axis in shown)) for source in sources}  # fmt: skip
-    for flow, way in ((False, False), (True, False), (False, True), (True, True)):
-        naming = Naming(tuple(shown), flow=flow, way=way)
-        told = {(str(source.point.get(without)), naming.key(source)) for source in sources}
-        if len(told) == len(keys):
+    for flow, direction in ((False, False), (True, False), (False, True), (True, True)):
+        naming = Naming(tuple(shown), flow=flow, direction=direction)
+        named_keys = {(str(source.point.get(without)), naming.key(source)) for source in sources}
+        if len(named_keys) == len(keys):
             break
     return naming
 
@@ -79,12 +79,12 @@ class Naming(Struct, frozen=True):
 
     axes: tuple[str, ...]
     flow: bool = False
-    way: bool = False
+    direction: bool = False
 
     def key(self, source: Source) -> tuple[str, ...]:
         """Return what is the same for all points of a line."""
         words = [str(source.point.get(axis, "-")) for axis in self.axes]
-        words += [source.flow] * self.flow + [source.direction] * self.way
+        words += [source.flow] * self.flow + [source.direction] * self.direction
         return tuple(words)
 
     def name(self, source: Source) -> str:
@@ -95,7 +95,7 @@ class Naming(Struct, frozen=True):
     def title(self) -> str:
         """What the names are values of."""
         words = [axis.replace("_", " ") for axis in self.axes]
-        return ", ".join([*words, *["flow"] * self.flow, *["direction"] * self.way])
+        return ", ".join([*words, *["flow"] * self.flow, *["direction"] * self.direction])
 
 
 def left_out(count: int, shown: int, what: str) -> list[str]:

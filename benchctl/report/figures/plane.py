@@ -102,15 +102,15 @@ def _spots(request: PictureRequest) -> Iterator[_Spot]:
         for flow in trial.flows:
             if not flow.flow.status.counts:
                 continue
-            for way, limit in limits_of(flow).items():
-                congestion = flow.figures.get((way, "cwnd_bytes"))
+            for direction, limit in limits_of(flow).items():
+                congestion = flow.figures.get((direction, "cwnd_bytes"))
                 windows = [limit.window_bytes, congestion.value if congestion else None]
                 known = [window for window in windows if window]
                 if known and limit.rtt_s:
                     yield _Spot(
-                        Source(trial.trial.point, flow.flow.name, way), limit.streams * min(known),
-                        limit.rate_bps, limit.rtt_s, limit.min_rtt_s or limit.rtt_s,
-                        limit.share_bps, valid,
+                        Source(trial.trial.point, flow.flow.name, direction),
+                        limit.streams * min(known), limit.rate_bps, limit.rtt_s,
+                        limit.min_rtt_s or limit.rtt_s, limit.share_bps, valid,
                     )  # fmt: skip
 
 

@@ -222,13 +222,13 @@ class _Drawn:
         begin_s, end_s = self._ends(duration_s, series)
         columns = series.columns(begin_s, end_s, self._request.columns)
         step_s = (end_s - begin_s) / self._request.columns
-        points = [(begin_s + x, one) for x, one in _with_gaps(columns, step_s)]
-        banded = any(one.high > one.low for _, one in points)
+        points = [(begin_s + x, column) for x, column in _with_gaps(columns, step_s)]
+        banded = any(column.high > column.low for _, column in points)
         self._banded |= banded
         return PictureLine(
-            name, number, [x for x, _ in points], [one.mean for _, one in points],
-            [one.low for _, one in points] if banded else (),
-            [one.high for _, one in points] if banded else (),
+            name, number, [x for x, _ in points], [column.mean for _, column in points],
+            [column.low for _, column in points] if banded else (),
+            [column.high for _, column in points] if banded else (),
         )  # fmt: skip
 
     def figure(self) -> Picture | None:
@@ -313,7 +313,7 @@ def _usual_most(lines: Sequence[PictureLine]) -> float:
 
 def _with_gaps(columns: Sequence[Range | None], step_s: float) -> Iterator[tuple[float, Range]]:
     """Yield the middle of each column with values; NaN in the middle of a hole."""
-    places = [place for place, one in enumerate(columns) if one is not None]
+    places = [place for place, column in enumerate(columns) if column is not None]
     usual = median([after - before for before, after in pairwise(places)] or [1])
     last = -1
     for place in places:

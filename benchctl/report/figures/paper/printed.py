@@ -125,10 +125,10 @@ class _Sheet:
             return text
         missing = set(missing_characters(self._matplotlib, text))
         return "".join(
-            one.encode("unicode_escape").decode()
-            if one in missing or unicodedata.bidirectional(one) in ("R", "AL")
-            else one
-            for one in text
+            character.encode("unicode_escape").decode()
+            if character in missing or unicodedata.bidirectional(character) in ("R", "AL")
+            else character
+            for character in text
         )
 
     def _colour(self, number: int | None) -> str:
