@@ -100,11 +100,11 @@ def _where(prepared: Planned, traffic: Traffic) -> str:
         address = outside.get(name, name)
         return name if name == address else f"{name} ({address})"
 
-    ways = [*traffic.paths] or [ReachedPath(LOCAL.name, next(iter(outside)))]
-    (source, to), others = ways[0], {frozenset(way) for way in ways[1:]} - {frozenset(ways[0])}
-    both = (to, source) in ways
-    way = f"{'between' if both else 'from'} {named(source)} {'and' if both else 'to'} {named(to)}"
-    return f"{way}, and {len(others)} more" if others else way
+    paths = [*traffic.paths] or [ReachedPath(LOCAL.name, next(iter(outside)))]
+    (source, to), others = paths[0], {frozenset(path) for path in paths[1:]} - {frozenset(paths[0])}
+    both = (to, source) in paths
+    where = f"{'between' if both else 'from'} {named(source)} {'and' if both else 'to'} {named(to)}"
+    return f"{where}, and {len(others)} more" if others else where
 
 
 def command_lines(
@@ -165,8 +165,8 @@ def _paths(prepared: Planned, traffic: Traffic) -> Iterator[Line]:
     routes = prepared.plan.routes
     needed = {host.name for host in needed_hosts(prepared.network, routes, prepared.hooks)}
     for name in remote:
-        way = [Span(f"     {name}: ", "label"), Span(_way_to(prepared.network.hosts[name]))]
-        yield way if name in needed else [*way, Span(", used by no flow", "warn")]
+        line = [Span(f"     {name}: ", "label"), Span(_way_to(prepared.network.hosts[name]))]
+        yield line if name in needed else [*line, Span(", used by no flow", "warn")]
     if len(traffic.paths) > (0 if remote else 1):
         yield []
         yield from traffic_lines(traffic)
@@ -298,13 +298,13 @@ def _trial(bound: BoundTrial, prepared: Planned, *, short: bool) -> Iterator[Lin
     repeat = f"repeat {trial.repeat}" if prepared.plan.repeats > 1 else ""
     head = "  ".join(filter(None, [point, repeat, format_duration(trial.duration_s)]))
     yield [Span(f"{trial.position + 1:>3}  ", "label"), Span(head)]
-    for one in commands(bound, prepared):
-        if one.flow:
-            where = f" on {one.host}" if prepared.network.hosts[one.host].reach else ""
-            command = shortened(one.command) if short else one.command
-            yield [Span(f"     {one.flow} {one.end}{where}: ", "label"), Span(command)]
+    for shown in commands(bound, prepared):
+        if shown.flow:
+            where = f" on {shown.host}" if prepared.network.hosts[shown.host].reach else ""
+            command = shortened(shown.command) if short else shown.command
+            yield [Span(f"     {shown.flow} {shown.end}{where}: ", "label"), Span(command)]
         else:
-            yield [Span(f"     {one.end}: {one.command}", "bad")]
+            yield [Span(f"     {shown.end}: {shown.command}", "bad")]
 
 
 class ShownCommand(NamedTuple):
@@ -341,11 +341,11 @@ def commands(bound: BoundTrial, prepared: Planned) -> list[ShownCommand]:
     except MissingError as error:
         return [ShownCommand("", "no command", "", str(error))]
     return [
-        ShownCommand(one.flow, end, host, _as_run(argv, prepared.network.hosts[host]))
-        for one, flow in zip(found, bound.plan.flows, strict=True)
+        ShownCommand(flow_commands.flow, end, host, _as_run(argv, prepared.network.hosts[host]))
+        for flow_commands, flow in zip(found, bound.plan.flows, strict=True)
         for end, host, argv in (
-            ("server", flow.to, one.server),
-            ("client", flow.source, one.client),
+            ("server", flow.to, flow_commands.server),
+            ("client", flow.source, flow_commands.client),
         )
         if argv
     ]

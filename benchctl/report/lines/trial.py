@@ -73,14 +73,14 @@ def _folded(detail: TrialDetail, flows: Sequence[FlowReport]) -> Iterator[Line]:
     """Yield the flows of the last attempt, the failed ones first, and a line for each other."""
     for flow in () if detail.flows else detail.trial.flows:
         yield from _planned(flow)
-    told = [flow for flow in flows if flow.flow.status in FAILURES] or flows
-    for one in told:
-        yield from _outcome(one)
-        yield from _findings(one)
-        yield from _figures(one, detail.run)
-    for one in reversed(detail.flows):
-        if one not in told:
-            yield next(_outcome(one))
+    shown = [flow for flow in flows if flow.flow.status in FAILURES] or flows
+    for report in shown:
+        yield from _outcome(report)
+        yield from _findings(report)
+        yield from _figures(report, detail.run)
+    for report in reversed(detail.flows):
+        if report not in shown:
+            yield next(_outcome(report))
 
 
 def _unfolded(detail: TrialDetail) -> Iterator[Line]:
@@ -93,8 +93,8 @@ def _unfolded(detail: TrialDetail) -> Iterator[Line]:
     if not detail.flows:
         for flow in trial.flows:
             yield from _planned(flow)
-    for one in detail.flows:
-        yield from _attempt(one, planned.get(one.flow.name), detail.run)
+    for report in detail.flows:
+        yield from _attempt(report, planned.get(report.flow.name), detail.run)
 
 
 def hook_lines(hook: HookOutcome) -> Iterator[Line]:
@@ -202,17 +202,17 @@ def _findings(report: FlowReport) -> Iterator[Line]:
     """Yield what limited a flow, and what happened within it."""
     for direction, limit in limits_of(report).items():
         is_known = limit.by is not Limiter.UNKNOWN
-        told = f"{'limited by' if is_known else 'limit'} {limit_text(limit)}"
-        yield [Span(f"    {direction:<10} {told}", "strong")]
+        words = f"{'limited by' if is_known else 'limit'} {limit_text(limit)}"
+        yield [Span(f"    {direction:<10} {words}", "strong")]
     for event in report.events:
         yield [Span(f"    {event.direction:<10} {event_text(event)}", "strong")]
 
 
 def _spread(metric: str, figure: Figure) -> str:
     """Return what a distribution has beside its mean."""
-    told = [f"{name} {format_value(metric, figure.spread[name])}" for name in
+    parts = [f"{name} {format_value(metric, figure.spread[name])}" for name in
             ("min", "median", "p95", "max") if name in figure.spread]  # fmt: skip
-    return f" ({', '.join(told)})" if told else ""
+    return f" ({', '.join(parts)})" if parts else ""
 
 
 def _listed(what: str, settings: Mapping[str, str]) -> Iterator[Line]:
