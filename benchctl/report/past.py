@@ -85,10 +85,12 @@ def key_figure(run: Run, flows: Sequence[FlowRow], invalid: Container[int]) -> K
         return KeyFigure()
     vocabulary = run.vocabulary
     metric = vocabulary.headline(first.backend, {name for _, name in first.figures})
-    ways = [way for way, name in first.figures if name == metric]
+    directions = [direction for direction, name in first.figures if name == metric]
     if metric is None:
         return KeyFigure()
-    way = next((str(way) for way in WAYS if way in ways), ways[0])
+    direction = next(
+        (str(direction) for direction in WAYS if direction in directions), directions[0]
+    )
     adds_up = vocabulary.describe(metric).fold in ADDED_UP
     chosen: dict[str, dict[int, list[FlowRow]]] = {}
     for flow in flows:
@@ -99,13 +101,20 @@ def key_figure(run: Run, flows: Sequence[FlowRow], invalid: Container[int]) -> K
             chosen.setdefault(flow.point, {}).setdefault(flow.trial_id, []).append(flow)
     counts = {len(trial) for trials in chosen.values() for trial in trials.values()}
     of = first.name if counts == {1} else f"{_range(sorted(counts))} flows"
-    if len(ways) > 1:
-        of += f" {way}"
+    if len(directions) > 1:
+        of += f" {direction}"
     rows = []
     for point, trials in chosen.items():
         # An axis may turn the direction.
         there = [name for name, of in next(iter(trials.values()))[0].figures if of == metric]
-        here = way if way in there else next((str(one) for one in WAYS if one in there), way)
+        here = (
+            direction
+            if direction in there
+            else next(
+                (str(other_direction) for other_direction in WAYS if other_direction in there),
+                direction,
+            )
+        )
         # A sum without one of its flows would be another figure.
         values = [
             sum(flow.figures[here, metric] for flow in trial)

@@ -66,8 +66,8 @@ def pivot(report: Report, statistics: Sequence[str] = ()) -> Pivot:
         first.direction != first.point.get("direction") for first in firsts
     )
     # With an axis of that name, a trial of both directions has a row for each.
-    way = "measured" if "direction" in varying else "direction"
-    heads = [*varying, *["flow"] * flows, *[way] * directions, "n"]
+    direction_head = "measured" if "direction" in varying else "direction"
+    heads = [*varying, *["flow"] * flows, *[direction_head] * directions, "n"]
     texts = len(heads) - 1
     extra = {
         (name, statistic): {_key(row): row for row in report.rows_of(name, statistic)}
@@ -78,7 +78,10 @@ def pivot(report: Report, statistics: Sequence[str] = ()) -> Pivot:
         name: [statistic for statistic in statistics if extra[name, statistic]] for name in metrics
     }  # fmt: skip
     for name, kinds in metrics.items():
-        heads += [without_unit(name), *(f"{without_unit(name)}.{one}" for one in columns[name])]
+        heads += [
+            without_unit(name),
+            *(f"{without_unit(name)}.{statistic}" for statistic in columns[name]),
+        ]
         heads += kinds
     rows = []
     for first, (key, group) in zip(firsts, groups.items(), strict=True):
@@ -89,8 +92,8 @@ def pivot(report: Report, statistics: Sequence[str] = ()) -> Pivot:
             beside = group[name].beside if name in group else {}
             mark = CANNOT_BE if (*key, name) in broken else ""
             row.append(with_interval(group[name]) + mark if name in group else "-")
-            for one in columns[name]:
-                found = extra[name, one].get(key)
+            for statistic in columns[name]:
+                found = extra[name, statistic].get(key)
                 row.append(with_interval(found) if found else "-")
             row += [format_value(name, beside[kind]) if kind in beside else "-" for kind in kinds]
         rows.append(tuple(row))
