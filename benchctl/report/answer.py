@@ -66,8 +66,12 @@ def answer(report: Report, baseline: Report | None = None, *, brief: bool = Fals
     said += _not_valid(report)
     if report.outcomes:
         answers = Counter(outcome.answer for outcome in report.outcomes)
-        told = ", ".join(f"{answers[answer]} {answer}" for answer in Answer if answers[answer])
-        said.append(f"Expectations: {told}.")
+        answered = ", ".join(
+            f"{answers[each_answer]} {each_answer}"
+            for each_answer in Answer
+            if answers[each_answer]
+        )
+        said.append(f"Expectations: {answered}.")
     if happened := tally(report):
         said.append(f"Within the flows: {happened}.")
     return said
@@ -175,8 +179,8 @@ def _limited(report: Report, *, brief: bool) -> Iterator[str]:
             yield f"Limited by: {', '.join(each)}."
         return
     counts = Counter(limit.limit.by for limit in known)
-    told = ", ".join(f"{by} {count}" for by, count in counts.most_common())
-    yield f"Limits of {len(known)} flows: {told}."
+    reasons = ", ".join(f"{by} {count}" for by, count in counts.most_common())
+    yield f"Limits of {len(known)} flows: {reasons}."
 
 
 def _not_valid(report: Report) -> Iterator[str]:

@@ -88,7 +88,9 @@ def key_figure(run: Run, flows: Sequence[FlowRow], invalid: Container[int]) -> K
     directions = [direction for direction, name in first.figures if name == metric]
     if metric is None:
         return KeyFigure()
-    direction = next((str(each) for each in WAYS if each in directions), directions[0])
+    direction = next(
+        (str(direction) for direction in WAYS if direction in directions), directions[0]
+    )
     adds_up = vocabulary.describe(metric).fold in ADDED_UP
     chosen: dict[str, dict[int, list[FlowRow]]] = {}
     for flow in flows:
@@ -105,8 +107,14 @@ def key_figure(run: Run, flows: Sequence[FlowRow], invalid: Container[int]) -> K
     for point, trials in chosen.items():
         # An axis may turn the direction.
         there = [name for name, of in next(iter(trials.values()))[0].figures if of == metric]
-        others = (str(other) for other in WAYS if other in there)
-        here = direction if direction in there else next(others, direction)
+        here = (
+            direction
+            if direction in there
+            else next(
+                (str(other_direction) for other_direction in WAYS if other_direction in there),
+                direction,
+            )
+        )
         # A sum without one of its flows would be another figure.
         values = [
             sum(flow.figures[here, metric] for flow in trial)

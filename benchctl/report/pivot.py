@@ -66,8 +66,8 @@ def pivot(report: Report, statistics: Sequence[str] = ()) -> Pivot:
         first.direction != first.point.get("direction") for first in firsts
     )
     # With an axis of that name, a trial of both directions has a row for each.
-    way = "measured" if "direction" in varying else "direction"
-    heads = [*varying, *["flow"] * flows, *[way] * directions, "n"]
+    direction_head = "measured" if "direction" in varying else "direction"
+    heads = [*varying, *["flow"] * flows, *[direction_head] * directions, "n"]
     texts = len(heads) - 1
     extra = {
         (name, statistic): {_key(row): row for row in report.rows_of(name, statistic)}
@@ -78,8 +78,10 @@ def pivot(report: Report, statistics: Sequence[str] = ()) -> Pivot:
         name: [statistic for statistic in statistics if extra[name, statistic]] for name in metrics
     }  # fmt: skip
     for name, kinds in metrics.items():
-        title = without_unit(name)
-        heads += [title, *(f"{title}.{statistic}" for statistic in columns[name])]
+        heads += [
+            without_unit(name),
+            *(f"{without_unit(name)}.{statistic}" for statistic in columns[name]),
+        ]
         heads += kinds
     rows = []
     for first, (key, group) in zip(firsts, groups.items(), strict=True):

@@ -176,7 +176,11 @@ def report_of(
         outcomes = outcomes_of(
             run.settings.expect, measured, rows, before, ended=run.status.has_ended
         )
-    broken = summarize(replace(flow, figures=flow.broken) for flow in measured if flow.broken)
+    broken = summarize(
+        replace(measurement, figures=measurement.broken)
+        for measurement in measured
+        if measurement.broken
+    )
     return Report(run, trials, rows, outcomes, found, measured, drifts, broken)
 
 
@@ -225,8 +229,8 @@ def is_repeated(run: Run, row: SummaryRow) -> bool:
 
 def _beside(run: Run, row: SummaryRow, flow: RecordedFlow | None) -> dict[str, float]:
     """Return the values beside a figure, as far as known."""
-    told = run.settings.reported
-    reported = reported_of(told, row.point, row.flow or None, row.direction or None)
+    all_reported = run.settings.reported
+    reported = reported_of(all_reported, row.point, row.flow or None, row.direction or None)
     known = {"reported": reported.get(row.metric)}
     if flow is not None:
         known["expected"] = flow.expected.get(row.direction, {}).get(row.metric)

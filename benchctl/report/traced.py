@@ -92,7 +92,8 @@ def _directions(
     """
     path = trace_path(store, packets)
     findings: Iterable[Mapping[str, Any]] = packets.findings or (
-        connection_entry(number, one) for number, one in enumerate(read_trace(path).connections, 1)
+        connection_entry(number, connection)
+        for number, connection in enumerate(read_trace(path).connections, 1)
     )
     entries = {entry["number"]: entry for entry in findings}
     sizes = _sizes(entries.values(), flow.source if not packets.host else "")

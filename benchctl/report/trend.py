@@ -76,7 +76,7 @@ def trend_remarks(runs: Sequence[Run], trends: Sequence[Trend]) -> list[str]:
         before = dict(zip([*trend.rows][1:], trend.rows, strict=False))
         for change in trend.changes:
             levels, row = change.levels, trend.first
-            a, b = (format_value(row.metric, level[0]) for level in (levels.a, levels.b))
+            a, b = (format_value(row.metric, values[0]) for values in (levels.a, levels.b))
             lines.append(
                 f"{figure_name(row)} went from {a} to {b} with run"
                 f" {runs[change.run].name}; confidence"
@@ -95,9 +95,9 @@ def trend_entries(runs: Sequence[Run], trends: Sequence[Trend]) -> Iterator[Entr
     for trend in trends:
         for place, row, change in _occasions(trend):
             run = runs[place]
-            told = {"run": run.name, "started": moment(_begun(run)), **summary_entry(row)}
+            entry = {"run": run.name, "started": moment(_begun(run)), **summary_entry(row)}
             yield {
-                **told,
+                **entry,
                 "valid": row.valid,
                 "change": None if change is None else _levels(change),
             }

@@ -231,16 +231,16 @@ def handled_until(schedule: Schedule, entries: Sequence[LogEntry]) -> float:
 
 def with_added(entries: Iterable[LogEntry]) -> list[LogEntry]:
     """Return a log in which each change has all its figures, also those that were found later."""
-    told: list[LogEntry] = []
+    log: list[LogEntry] = []
     places: dict[tuple[str, str], int] = {}
     for entry in entries:
         place = places.get((entry.schedule, entry.told_with)) if entry.told_with else None
         if place is None:
             if entry.what is What.CHANGE:
-                places[entry.schedule, entry.run] = len(told)
-            told.append(entry)
+                places[entry.schedule, entry.run] = len(log)
+            log.append(entry)
         else:
-            change = told[place]
+            change = log[place]
             figures = (*change.figures, *entry.figures)
-            told[place] = replace(change, figures=figures, text=f"{change.text}; {entry.text}")
-    return told
+            log[place] = replace(change, figures=figures, text=f"{change.text}; {entry.text}")
+    return log

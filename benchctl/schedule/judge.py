@@ -77,7 +77,7 @@ def news_of_levels(
     changed with one that was told of before, at one of its hosts, is added to that change.
     """
     times = [_begun(run) for run in runs]
-    told = _Told([run.name for run in runs], times, entries, ends or {})
+    reported = _Told([run.name for run in runs], times, entries, ends or {})
     by_metric: dict[str, dict[int, list[SummaryRow]]] = {}
     for place, table in enumerate(tables):
         for row in table:
@@ -89,7 +89,9 @@ def news_of_levels(
             rows_of = [rows.get(place, ()) for place in range(len(tables))]
             trends = trends_of(times, rows_of, better, error=error)
             lacking = [
-                each for each in trends if each.changes and told.lacks(each, each.changes[-1])
+                trend
+                for trend in trends
+                if trend.changes and reported.lacks(trend, trend.changes[-1])
             ]
             usual = _usual_outliers(trends) if lacking else ()
             for trend in lacking:
@@ -100,7 +102,7 @@ def news_of_levels(
     if not found:
         return
     # With a change that is certain, others at its time have one cause: all are told of at once.
-    begun = {change.run for trend, change in found if not told.with_run(trend, change)}
+    begun = {change.run for trend, change in found if not reported.with_run(trend, change)}
 
     def is_near(place: int) -> bool:
         return any(abs(place - run) <= MOST_APART for run in begun)
@@ -110,11 +112,13 @@ def news_of_levels(
         (trend, change)
         for trend, change in changes(None)
         if _key(_about(trend.first)) not in known
-        and (is_near(change.run) or told.with_run(trend, change))
+        and (is_near(change.run) or reported.with_run(trend, change))
     ]
     figures: dict[str, list[dict[str, Any]]] = {}
     for trend, change in found:
-        figures.setdefault(told.with_run(trend, change), []).append(_figure(trend, change, runs))
+        figures.setdefault(reported.with_run(trend, change), []).append(
+            _figure(trend, change, runs)
+        )
     for told_with, ones in figures.items():
         what = What.ADDED if told_with else What.CHANGE
         yield LogEntry(
@@ -129,7 +133,7 @@ def _usual_outliers(trends: Iterable[Trend]) -> list[float]:
         for trend in trends
         for apart in single_outliers([row.spread.mean for row in trend.rows.values()])
     ]
-    sides = [apart for apart in found if apart < 0], [apart for apart in found if apart > 0]
+    sides = [share for share in found if share < 0], [share for share in found if share > 0]
     return [median(side) for side in sides if len(side) >= LEAST_OUTLIERS]
 
 
@@ -156,7 +160,7 @@ def _is_disturbed(trend: Trend, runs: int, usual: Iterable[float]) -> bool:
         )
         if lasted < LEAST_USUAL:
             apart = level / other - 1
-            if any(abs(apart - gap) <= ALIKE * abs(gap) for gap in usual):
+            if any(abs(apart - outlier) <= ALIKE * abs(outlier) for outlier in usual):
                 return True
     return False
 

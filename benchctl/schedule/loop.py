@@ -91,7 +91,7 @@ class Scheduler:
                 due.append((at, schedule))
         if not due or self._asked.by is not None:
             return False
-        self._measure(*min(due, key=lambda entry: entry[0]))
+        self._measure(*min(due, key=lambda pair: pair[0]))
         return True
 
     def _note_sleep(self) -> None:
@@ -144,14 +144,14 @@ class Scheduler:
         if run is not None and run.created_time < started.time:
             run = None
         lines = [line.strip() for line in said.splitlines() if line.strip()]
-        told = self._write(
+        logged = self._write(
             schedule,
             LogEntry(What.RUN, run="" if run is None else run.name, code=code,
                 text=lines[0] if lines and run is None else "",
             ),
         )  # fmt: skip
         with self._problems(schedule):
-            self._tell_news(schedule, run, told)
+            self._tell_news(schedule, run, logged)
         with self._problems(schedule):
             self._keep(schedule)
 
@@ -197,16 +197,16 @@ class Scheduler:
             runs = self._runs(reader, schedule)
             return reader.run(runs[-1][1]) if runs else None
 
-    def _tell_news(self, schedule: Schedule, run: Run | None, told: LogEntry) -> None:
+    def _tell_news(self, schedule: Schedule, run: Run | None, logged: LogEntry) -> None:
         """Write down what is new with a run, and give it to the command of the schedule."""
         own = self._own(schedule)
         if run is None:
-            reasons = (told.text or f"benchctl run ended with code {told.code}",)
+            reasons = (logged.text or f"benchctl run ended with code {logged.code}",)
             said = [entry for entry in own if entry.what in (What.FAILING, What.RECOVERED)]
             news = [LogEntry(What.FAILING, text=reasons[0], reasons=reasons)]
             if said and said[-1].reasons == reasons:
                 news = []
-        elif not run.status.has_ended or told.code in (130, 143):
+        elif not run.status.has_ended or logged.code in (130, 143):
             news = []
         else:
             with closing(Reader(self._book.store)) as reader:

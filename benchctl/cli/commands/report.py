@@ -130,7 +130,7 @@ def _write_mesh(
         # What is read stays to the end, and little else is garbage.
         gc.disable()
         site = MeshSite(output)
-        write_site(reader, found, site, told=told, now=time.time())
+        write_site(reader, found, site, entries=told, now=time.time())
     changed = sum(site.written.values())
     print(f"{output / 'index.html'}: {changed:,} of {len(site.written):,} files are new")
 

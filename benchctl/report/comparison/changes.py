@@ -49,7 +49,11 @@ def changes_of(b: Report, of: Comparison, comparisons: Iterable[Comparison]) -> 
         return comparison.metric, comparison.flow, {**comparison.point, axis: None}
 
     mesh = Mesh(b, axis)
-    alike = [each for each in comparisons if each.a and each.b and place(each) == place(of)]
+    alike = [
+        comparison
+        for comparison in comparisons
+        if comparison.a and comparison.b and place(comparison) == place(of)
+    ]
     pairs = {mesh.pair_of(comparison): comparison for comparison in reversed(alike)}
     return Changes(mesh, pairs, {name: of.point[name] for name in axes if name != axis})
 
@@ -81,7 +85,9 @@ def change_matrix(a: Report, b: Report, comparisons: Sequence[Comparison]) -> Pi
         notes.append(f"other metrics, for --y: {rest}")
     if others := {comparison.flow for comparison in found} - {flow}:
         notes.append(f"of flow {flow}, without {', '.join(sorted(others))}")
-    if sum((each.metric, each.flow) == (metric, flow) for each in found) > len(there):
+    if sum((comparison.metric, comparison.flow) == (metric, flow) for comparison in found) > len(
+        there
+    ):
         notes.append(at_point(at, "at {}, without other points"))
     panel = Panel(
         named_axis(rows, mesh.hosts), cells=cells,

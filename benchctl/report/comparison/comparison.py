@@ -183,8 +183,12 @@ def side_by_side(compared: Sequence[Sequence[Comparison]]) -> Pivot:
                 row += [NOTHING, NOTHING, "", NOTHING]
                 continue
             verdict = full_verdict(comparison, letter(number))
-            mean = _value(comparison.metric, comparison.mean_b)
-            row += [mean, _with_half(comparison), relative(comparison), verdict]
+            row += [
+                _value(comparison.metric, comparison.mean_b),
+                _with_half(comparison),
+                relative(comparison),
+                verdict,
+            ]
     return Pivot(tuple(heads), tuple(numeric), tuple(map(tuple, rows)))
 
 
@@ -196,15 +200,15 @@ def places_of(comparisons: Sequence[Comparison]) -> tuple[list[str], list[list[s
         for axis in axes
         if len({str(comparison.point.get(axis)) for comparison in comparisons}) > 1
     ]
-    ways: dict[tuple[str, str], set[str]] = {}
+    directions: dict[tuple[str, str], set[str]] = {}
     for comparison in comparisons:
-        ways.setdefault((comparison.flow, comparison.metric), set()).add(comparison.direction)
+        directions.setdefault((comparison.flow, comparison.metric), set()).add(comparison.direction)
     rows = [
         [
             *(str(comparison.point.get(axis, NOTHING)) for axis in varying),
             comparison.flow or NOTHING,
             f"{without_unit(comparison.metric)} {comparison.direction}".strip()
-            if len(ways[comparison.flow, comparison.metric]) > 1
+            if len(directions[comparison.flow, comparison.metric]) > 1
             else without_unit(comparison.metric),
         ]
         for comparison in comparisons
@@ -245,8 +249,12 @@ def verdicts(compared: Sequence[Comparison]) -> str:
 
 def speed(compared: Iterable[Comparison]) -> str:
     """Return what is seen of B's rates and delays: faster, slower, both, or an empty text."""
-    told = {*of_aspect(Aspect.RATE), *of_aspect(Aspect.DELAY)}
-    seen = {each.verdict for each in compared if each.valid and each.metric in told}
+    metrics = {*of_aspect(Aspect.RATE), *of_aspect(Aspect.DELAY)}
+    seen = {
+        comparison.verdict
+        for comparison in compared
+        if comparison.valid and comparison.metric in metrics
+    }
     words = {Verdict.BETTER: "faster", Verdict.WORSE: "slower"}
     return " and ".join(word for verdict, word in words.items() if verdict in seen)
 

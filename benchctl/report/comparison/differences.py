@@ -61,8 +61,8 @@ def _settings(runs: Sequence[Run]) -> Iterator[_Row]:
     yield from _row("trials at once", [run.settings.at_once for run in runs])
     for axis in dict.fromkeys(axis for run in runs for axis in run.values):
         if not all(axis in run.values for run in runs):
-            told = [", ".join(map(str, run.values.get(axis, "-"))) for run in runs]
-            yield from _row(f"axis {axis}", told)
+            texts = [", ".join(map(str, run.values.get(axis, "-"))) for run in runs]
+            yield from _row(f"axis {axis}", texts)
 
 
 def _facts(runs: Sequence[Run]) -> Iterator[_Row]:

@@ -49,7 +49,9 @@ def forest(
             f"see benchctl compare {a.name} {b.name}",
         )
     shown = found[:most_rows]
-    differences = [_difference(row, one, change) for row, (one, change) in enumerate(shown)]
+    differences = [
+        _difference(row, comparison, change) for row, (comparison, change) in enumerate(shown)
+    ]
     ends = [
         end
         for difference in differences
@@ -60,7 +62,7 @@ def forest(
     low, high = max(min(known), -most), min(max(known), most)
     if low == high:
         low, high = -_LEAST, _LEAST
-    names, notes = without_common(_names([one for one, _ in shown]))
+    names, notes = without_common(_names([comparison for comparison, _ in shown]))
     notes += left_out(len(found), len(shown), "differences")
     if absent := len(comparisons) - len(found):
         notes.append(f"figures without a change, which compare shows: {absent}")
@@ -110,5 +112,7 @@ def _names(comparisons: Sequence[Comparison]) -> list[str]:
     """Return by what each comparison differs from the others; the metric, if by nothing."""
     _, rows = places_of(comparisons)
     differing = [len({row[place] for row in rows}) > 1 for place in range(len(rows[0]))]
-    told = ([word for word in compress(row, differing) if word != NOTHING] for row in rows)
-    return [" ".join(words) or row[-1] for words, row in zip(told, rows, strict=True)]
+    differing_words = (
+        [word for word in compress(row, differing) if word != NOTHING] for row in rows
+    )
+    return [" ".join(words) or row[-1] for words, row in zip(differing_words, rows, strict=True)]

@@ -63,12 +63,12 @@ def parse_limit(text: str, known: Collection[str] | None = None) -> ChangeLimit:
     match = _LIMIT.fullmatch(text)
     if match is None:
         raise UsageError(f"--fail-on {quoted(text)}: expected METRIC worse by SHARE", EXAMPLE)
-    metric, way, share = match.groups()
+    metric, verdict, share = match.groups()
     if known is not None and metric not in known:
         raise UsageError(
             f"--fail-on: no metric {quoted(metric)} was compared", nearest(metric, known) or EXAMPLE
         )
     try:
-        return ChangeLimit(metric, Verdict(way), parse_ratio(share))
+        return ChangeLimit(metric, Verdict(verdict), parse_ratio(share))
     except ValueError as error:
         raise UsageError(f"--fail-on {quoted(text)}: {error}", EXAMPLE) from None

@@ -80,7 +80,7 @@ def _search_entry(found: Found) -> Entry:
 
 
 def _ended_entry(run: Run, ended: TrialReport) -> Entry:
-    told, point = run.settings.reported, ended.trial.point
+    all_reported, point = run.settings.reported, ended.trial.point
     flows = [
         entry
         | {
@@ -94,9 +94,9 @@ def _ended_entry(run: Run, ended: TrialReport) -> Entry:
         for clocks in (clocks_in(run, flow),)
         for entry in flow_entries(flow.flow, flow.told)
         for direction in (entry["direction"],)
-        for reported in (reported_of(told, point, flow.flow.name, direction),)
+        for reported in (reported_of(all_reported, point, flow.flow.name, direction),)
     ]
-    of_trial = {"reported": _only(reported_of(told, point), OF_TRIALS)}
+    of_trial = {"reported": _only(reported_of(all_reported, point), OF_TRIALS)}
     return {**trial_entry(ended.trial), "flows": flows, **of_trial}
 
 

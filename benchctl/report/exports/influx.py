@@ -31,19 +31,19 @@ def export(stored: StoredRun) -> Iterator[str]:
             begun = flows[sample.flow_id].started_time
             if begun is None or not sample.metrics:
                 continue
-            told = {"told_by": sample.role, "stream": sample.stream, "direction": sample.direction,
+            tags = {"told_by": sample.role, "stream": sample.stream, "direction": sample.direction,
                     "omitted": str(sample.omitted).lower()}  # fmt: skip
             fields = ",".join(
                 f"{_escaped(name)}={value!r}" for name, value in sample.metrics.items()
             )
             time_ns = round((begun + sample.end_s) * 1e9)
-            yield f"benchctl{heads[sample.flow_id]}{_tags(told)} {fields} {time_ns}\n"
+            yield f"benchctl{heads[sample.flow_id]}{_tags(tags)} {fields} {time_ns}\n"
 
 
 def _tags(tags: dict[str, object]) -> str:
     """Return tags as text; an empty one has no place in a line."""
-    told = {_escaped(name): _escaped(str(value)) for name, value in tags.items()}
-    return "".join(f",{name}={value}" for name, value in told.items() if value)
+    escaped = {_escaped(name): _escaped(str(value)) for name, value in tags.items()}
+    return "".join(f",{name}={value}" for name, value in escaped.items() if value)
 
 
 def _escaped(text: str) -> str:

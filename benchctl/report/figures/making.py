@@ -253,12 +253,12 @@ def _of_packets(reader: Reader, report: Report, wanted: Wanted) -> Iterator[Pict
     )
     found = False
     for part in _parts(report, request, axes):
-        asked = replace(request, part=part)
-        traces = [*traces_of(asked.trials)]
+        part_request = replace(request, part=part)
+        traces = [*traces_of(part_request.trials)]
         chosen = chosen_of(traces, reader.path, only, by, every=wanted.every)
         alone = not (by or wanted.every)
         notes = left_out(len(traces), 1, "traces") if alone else []
-        for figure in sequences_of(asked, chosen, notes):
+        for figure in sequences_of(part_request, chosen, notes):
             found = True
             yield figure
     if not found:

@@ -100,10 +100,10 @@ def _map(
     factor, _ = scale_of(metric, max(map(abs, means)))
     down, across = names
 
-    def cell(row: int, column: int, summary: SummaryRow | None) -> HeatCell:
-        mean = None if summary is None else summary.spread.mean
+    def cell(row: int, column: int, summary_row: SummaryRow | None) -> HeatCell:
+        mean = None if summary_row is None else summary_row.spread.mean
         text = "" if mean is None else f"{mean / factor:.3g}"
-        return HeatCell(column, row, mean, text, summary is None or summary.valid)
+        return HeatCell(column, row, mean, text, summary_row is None or summary_row.valid)
 
     cells = [
         cell(row, column, there.get((of_row, of_column)))

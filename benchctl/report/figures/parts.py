@@ -68,8 +68,8 @@ def names_of(sources: Iterable[Source], axes: Sequence[str], without: str = "") 
              *(str(source.point.get(axis)) for axis in shown)) for source in sources}  # fmt: skip
     for flow, direction in ((False, False), (True, False), (False, True), (True, True)):
         naming = Naming(tuple(shown), flow=flow, direction=direction)
-        told = {(str(source.point.get(without)), naming.key(source)) for source in sources}
-        if len(told) == len(keys):
+        named_keys = {(str(source.point.get(without)), naming.key(source)) for source in sources}
+        if len(named_keys) == len(keys):
             break
     return naming
 

@@ -109,9 +109,8 @@ def _spots(request: PictureRequest) -> Iterator[_Spot]:
                 if known and limit.rtt_s:
                     yield _Spot(
                         Source(trial.trial.point, flow.flow.name, direction),
-                        limit.streams * min(known),
-                        limit.rate_bps, limit.rtt_s, limit.min_rtt_s or limit.rtt_s,
-                        limit.share_bps, valid,
+                        limit.streams * min(known), limit.rate_bps, limit.rtt_s,
+                        limit.min_rtt_s or limit.rtt_s, limit.share_bps, valid,
                     )  # fmt: skip
 
 

@@ -163,9 +163,9 @@ class _Diagram:
         x = Axis("time", "time_s", self._begin_s, self._end_s)
         notes = [self._happened(), *self._notes, *more, *self._trace.capture.faults]
         figure = self._request.figure(x, panels, [*NAMES.values()], "", notes)
-        told = Part({key: value for key in KEYS if (value := self._traced.value(key))})
-        about = ", ".join(filter(None, (figure.about, told.about)))
-        return replace(figure, name=f"{figure.name}-{told.name}", about=visible(about))
+        part = Part({key: value for key in KEYS if (value := self._traced.value(key))})
+        about = ", ".join(filter(None, (figure.about, part.about)))
+        return replace(figure, name=f"{figure.name}-{part.name}", about=visible(about))
 
     def _sequence(self) -> Panel:
         """Return each segment as a stroke between the lines of its answers."""

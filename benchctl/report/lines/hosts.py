@@ -36,7 +36,7 @@ def host_lines(
         if clock is not None and not only_lost:
             line = [state, Span(f"{name:<{width}}  "), Span(clock_line(clock), "dim")]
             found.append((1, line))
-    return [line for _, line in sorted(found, key=lambda place: place[0])]
+    return [line for _, line in sorted(found, key=lambda ranked_line: ranked_line[0])]
 
 
 def clock_line(clock: ClockReading) -> str:

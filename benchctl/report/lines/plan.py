@@ -103,8 +103,8 @@ def _where(prepared: Planned, traffic: Traffic) -> str:
     paths = [*traffic.paths] or [ReachedPath(LOCAL.name, next(iter(outside)))]
     (source, to), others = paths[0], {frozenset(path) for path in paths[1:]} - {frozenset(paths[0])}
     both = (to, source) in paths
-    path = f"{'between' if both else 'from'} {named(source)} {'and' if both else 'to'} {named(to)}"
-    return f"{path}, and {len(others)} more" if others else path
+    where = f"{'between' if both else 'from'} {named(source)} {'and' if both else 'to'} {named(to)}"
+    return f"{where}, and {len(others)} more" if others else where
 
 
 def command_lines(
@@ -165,8 +165,8 @@ def _paths(prepared: Planned, traffic: Traffic) -> Iterator[Line]:
     routes = prepared.plan.routes
     needed = {host.name for host in needed_hosts(prepared.network, routes, prepared.hooks)}
     for name in remote:
-        way = [Span(f"     {name}: ", "label"), Span(_way_to(prepared.network.hosts[name]))]
-        yield way if name in needed else [*way, Span(", used by no flow", "warn")]
+        line = [Span(f"     {name}: ", "label"), Span(_way_to(prepared.network.hosts[name]))]
+        yield line if name in needed else [*line, Span(", used by no flow", "warn")]
     if len(traffic.paths) > (0 if remote else 1):
         yield []
         yield from traffic_lines(traffic)
@@ -341,11 +341,11 @@ def commands(bound: BoundTrial, prepared: Planned) -> list[ShownCommand]:
     except MissingError as error:
         return [ShownCommand("", "no command", "", str(error))]
     return [
-        ShownCommand(ends.flow, end, host, _as_run(argv, prepared.network.hosts[host]))
-        for ends, flow in zip(found, bound.plan.flows, strict=True)
+        ShownCommand(flow_commands.flow, end, host, _as_run(argv, prepared.network.hosts[host]))
+        for flow_commands, flow in zip(found, bound.plan.flows, strict=True)
         for end, host, argv in (
-            ("server", flow.to, ends.server),
-            ("client", flow.source, ends.client),
+            ("server", flow.to, flow_commands.server),
+            ("client", flow.source, flow_commands.client),
         )
         if argv
     ]

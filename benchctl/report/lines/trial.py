@@ -71,16 +71,16 @@ def trial_lines(detail: TrialDetail, *, folded: bool = False) -> Iterator[Line]:
 
 def _folded(detail: TrialDetail, flows: Sequence[FlowReport]) -> Iterator[Line]:
     """Yield the flows of the last attempt, the failed ones first, and a line for each other."""
-    for planned in () if detail.flows else detail.trial.flows:
-        yield from _planned(planned)
-    told = [flow for flow in flows if flow.flow.status in FAILURES] or flows
-    for flow in told:
-        yield from _outcome(flow)
-        yield from _findings(flow)
-        yield from _figures(flow, detail.run)
-    for flow in reversed(detail.flows):
-        if flow not in told:
-            yield next(_outcome(flow))
+    for flow in () if detail.flows else detail.trial.flows:
+        yield from _planned(flow)
+    shown = [flow for flow in flows if flow.flow.status in FAILURES] or flows
+    for report in shown:
+        yield from _outcome(report)
+        yield from _findings(report)
+        yield from _figures(report, detail.run)
+    for report in reversed(detail.flows):
+        if report not in shown:
+            yield next(_outcome(report))
 
 
 def _unfolded(detail: TrialDetail) -> Iterator[Line]:
@@ -202,17 +202,17 @@ def _findings(report: FlowReport) -> Iterator[Line]:
     """Yield what limited a flow, and what happened within it."""
     for direction, limit in limits_of(report).items():
         is_known = limit.by is not Limiter.UNKNOWN
-        told = f"{'limited by' if is_known else 'limit'} {limit_text(limit)}"
-        yield [Span(f"    {direction:<10} {told}", "strong")]
+        words = f"{'limited by' if is_known else 'limit'} {limit_text(limit)}"
+        yield [Span(f"    {direction:<10} {words}", "strong")]
     for event in report.events:
         yield [Span(f"    {event.direction:<10} {event_text(event)}", "strong")]
 
 
 def _spread(metric: str, figure: Figure) -> str:
     """Return what a distribution has beside its mean."""
-    told = [f"{name} {format_value(metric, figure.spread[name])}" for name in
+    parts = [f"{name} {format_value(metric, figure.spread[name])}" for name in
             ("min", "median", "p95", "max") if name in figure.spread]  # fmt: skip
-    return f" ({', '.join(told)})" if told else ""
+    return f" ({', '.join(parts)})" if parts else ""
 
 
 def _listed(what: str, settings: Mapping[str, str]) -> Iterator[Line]:

@@ -55,12 +55,12 @@ class Told(NamedTuple):
     changes: Sequence[ToldChange] = ()
 
 
-def told_changes(history: History, told: Iterable[Told]) -> Iterator[SeriesChange]:
+def told_changes(history: History, entries: Iterable[Told]) -> Iterator[SeriesChange]:
     """Yield the changes that are told of, of the series that are known."""
     flows: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
     for (_, name, point), flow in history.at.items():
         flows[name, point].append(flow)
-    for change in (change for entry in told for change in entry.changes):
+    for change in (change for entry in entries for change in entry.changes):
         for flow in flows.get((change.flow, change.point), ()):
             series = history.numbers.series_of(flow).get((change.direction, change.metric))
             if series is not None:

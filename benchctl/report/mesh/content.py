@@ -68,8 +68,8 @@ class KnownMesh:
         for change in changes:
             self.changes[change.series].append(change)
         self._expected: defaultdict[int, list[Outcome]] = defaultdict(list)
-        for profile, told in outcomes.items():
-            for outcome in told:
+        for profile, own_outcomes in outcomes.items():
+            for outcome in own_outcomes:
                 for series in self._of_outcome(profile, outcome):
                     self._expected[series].append(outcome)
 
@@ -250,9 +250,9 @@ class KnownMesh:
         for series in self.series:
             found.setdefault(frozenset(self.pair(series)), []).append(series)
         # Of what has only failed there is no series.
-        for number in self.history.failures:
-            flow = self.numbers.flows[number]
-            found.setdefault(frozenset((flow.source, flow.to)), [])
+        for flow in self.history.failures:
+            pair_flow = self.numbers.flows[flow]
+            found.setdefault(frozenset((pair_flow.source, pair_flow.to)), [])
         return found
 
     @cached_property

@@ -98,7 +98,7 @@ def read_day(number: int, file: bytes, made_of: str) -> Day | None:
 
 def _packed(column: array[float]) -> list[bytes]:
     """Return the second and the first byte of each value, which are alike among themselves."""
-    bits = array("H", [(bits + _HALF) >> 16 for bits in memoryview(column.tobytes()).cast("I")])
+    bits = array("H", [(word + _HALF) >> 16 for word in memoryview(column.tobytes()).cast("I")])
     if sys.byteorder == "big":
         bits.byteswap()
     whole = bits.tobytes()

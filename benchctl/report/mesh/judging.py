@@ -93,12 +93,12 @@ def against(
     if abs(share) < NEAR or reference.low <= value <= reference.high:
         return FigureState.FINE, f"like {known}"
     size = f"{format_ratio(abs(share))} " if reference.value else ""
-    told = f"{size}{'above' if apart > 0 else 'below'} {known}"
+    words = f"{size}{'above' if apart > 0 else 'below'} {known}"
     if not better:
-        return FigureState.DIFFERENT, told
+        return FigureState.DIFFERENT, words
     if (apart > 0) == (better == "higher"):
-        return (FigureState.MUCH_BETTER if abs(share) >= FAR else FigureState.BETTER), told
-    return (FigureState.UNMET if abs(share) >= FAR else FigureState.WARNED), told
+        return (FigureState.MUCH_BETTER if abs(share) >= FAR else FigureState.BETTER), words
+    return (FigureState.UNMET if abs(share) >= FAR else FigureState.WARNED), words
 
 
 def expected(outcomes: Iterable[Outcome]) -> tuple[FigureState, str] | None:
@@ -107,7 +107,7 @@ def expected(outcomes: Iterable[Outcome]) -> tuple[FigureState, str] | None:
         (_state_of(outcome), f"{outcome.answer}: {outcome.text}, {outcome.why}")
         for outcome in outcomes
     ]
-    return min(found, key=lambda judged: WORST_FIRST[judged[0]], default=None)
+    return min(found, key=lambda judgement: WORST_FIRST[judgement[0]], default=None)
 
 
 def _state_of(outcome: Outcome) -> FigureState:

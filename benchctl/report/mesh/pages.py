@@ -61,7 +61,7 @@ class Pages:
     def __init__(
         self,
         mesh: KnownMesh,
-        told: Sequence[Told],
+        entries: Sequence[Told],
         title: str,
         *,
         made: float,
@@ -74,7 +74,7 @@ class Pages:
             undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True,
         )  # fmt: skip
         self._template = cache(environment.get_template)
-        self._mesh, self._told, self._title, self._made = mesh, told, title, made
+        self._mesh, self._entries, self._title, self._made = mesh, entries, title, made
         self._runs = runs
         count = len(mesh.series) * len(mesh.past) * 3
         self._step = max(1, -(-count // DRAWN_VALUES))
@@ -88,7 +88,7 @@ class Pages:
         for series in mesh.series:
             there[mesh.numbers.series[series].metric, mesh.variant(series)] = None
         order = {name: place for place, name in enumerate(mesh.metrics)}
-        return sorted(there, key=lambda named: (order[named[0]], named[1]))
+        return sorted(there, key=lambda matrix: (order[matrix[0]], matrix[1]))
 
     def _file_names(self) -> Iterator[str]:
         for place, (metric, variant) in enumerate(self._matrices):
@@ -125,13 +125,13 @@ class Pages:
         if place is not None:
             metric, variant = self._matrices[place]
             series = [
-                each
-                for each in mesh.series
-                if mesh.numbers.series[each].metric == metric and mesh.variant(each) == variant
+                number
+                for number in mesh.series
+                if mesh.numbers.series[number].metric == metric and mesh.variant(number) == variant
             ]
             heading = self._heading(place)
         rows, columns = self._axes(series)
-        judged = {mesh.pair(each): mesh.judged(each) for each in series}
+        judged = {mesh.pair(number): mesh.judged(number) for number in series}
         values = len(columns) <= MOST_VALUES
         grid = [
             (self._host(source),
@@ -139,7 +139,7 @@ class Pages:
               for target in columns])
             for source in rows
         ]  # fmt: skip
-        counts = Counter(each.state for each in judged.values())
+        counts = Counter(figure.state for figure in judged.values())
         return self._render(
             "matrix.html", "",
             title=self._title, heading=heading,
@@ -149,11 +149,11 @@ class Pages:
             ],
             more=max(0, len(self._matrices) - MOST_MATRICES),
             columns=[self._host(host) for host in columns], rows=grid, values=values,
-            held=[*dict.fromkeys(mesh.held_against(each) for each in series)],
+            held=[*dict.fromkeys(mesh.held_against(number) for number in series)],
             counts=[(state, counts[state]) for state in MEANINGS if counts[state]],
             attention=[*self._attention(series, metric)],
-            told=[(format_time(told.time), self._run_link(told.run, ""), told.text)
-                  for told in sorted(self._told, key=lambda told: -told.time)[:MOST_TOLD]],
+            told=[(format_time(entry.time), self._run_link(entry.run, ""), entry.text)
+                  for entry in sorted(self._entries, key=lambda entry: -entry.time)[:MOST_TOLD]],
             reasons=[*self._reasons()], runs=[*self._newest_runs()],
             made=format_time(self._made), detail=DETAIL_DAYS, past=len(mesh.past),
         )  # fmt: skip
@@ -166,7 +166,7 @@ class Pages:
     def _axes(self, series: Sequence[int]) -> tuple[list[str], list[str]]:
         """Return the hosts of the rows and of the columns."""
         mesh = self._mesh
-        pairs = {mesh.pair(each) for each in series}
+        pairs = {mesh.pair(number) for number in series}
         sources, targets = ({pair[end] for pair in pairs} for end in (0, 1))
         if sources & targets:  # a mesh: the same hosts both ways
             sources = targets = sources | targets
@@ -204,13 +204,13 @@ class Pages:
         """Yield the figures that somebody should look at, the worst first."""
         mesh = self._mesh
         worst = [
-            each
-            for each in series
-            if WORST_FIRST[mesh.judged(each).state] <= WORST_FIRST[FigureState.DIFFERENT]
+            number
+            for number in series
+            if WORST_FIRST[mesh.judged(number).state] <= WORST_FIRST[FigureState.DIFFERENT]
         ]
-        worst.sort(key=lambda each: (WORST_FIRST[mesh.judged(each).state], mesh.pair(each)))
-        for each in worst[:MOST_ATTENTION]:
-            judged, pair = mesh.judged(each), mesh.pair(each)
+        worst.sort(key=lambda number: (WORST_FIRST[mesh.judged(number).state], mesh.pair(number)))
+        for number in worst[:MOST_ATTENTION]:
+            judged, pair = mesh.judged(number), mesh.pair(number)
             is_new = judged.value is not None and judged.state is not FigureState.FAILED
             said = format_value(metric, judged.value or 0.0) if is_new else ""
             link = self._pair_link(pair, "")
@@ -228,10 +228,10 @@ class Pages:
         mesh, last = self._mesh, {*self._mesh.history.last.values()}
         found: defaultdict[str, list[MeshPair]] = defaultdict(list)
         for flow, failures in mesh.history.failures.items():
-            path = mesh.numbers.flows[flow]
+            pair_flow = mesh.numbers.flows[flow]
             for failure in failures:
                 if failure.run in last:
-                    found[failure.why].append((path.source, path.to))
+                    found[failure.why].append((pair_flow.source, pair_flow.to))
         for why, pairs in sorted(found.items(), key=lambda reason: -len(reason[1])):
             links = [self._pair_link(pair, "") for pair in dict.fromkeys(pairs)]
             yield why, len(pairs), links[:MOST_LISTED]
@@ -262,9 +262,11 @@ class Pages:
         sections, heads, columns = [], [], []
         for metric in mesh.metrics:
             if own := by_metric.get(metric, []):
-                own.sort(key=lambda each: (mesh.pair(each) != (first, second), mesh.variant(each)))
+                own.sort(
+                    key=lambda series: (mesh.pair(series) != (first, second), mesh.variant(series))
+                )
                 sections.append(self._section(metric, own, (first, second)))
-                heads += [self._column(metric, each, (first, second)) for each in own]
+                heads += [self._column(metric, series, (first, second)) for series in own]
                 columns += own
         heads, rows = self._table(columns, heads)
         text = self._render(
@@ -272,9 +274,9 @@ class Pages:
             title=f"{visible(first)} ⇄ {visible(second)}", ends=(visible(first), visible(second)),
             site=self._title, sections=sections, heads=heads, rows=rows,
             failures=[
-                (format_time(failure.time), f"{visible(flow.source)} → {visible(flow.to)}",
-                 failure.why, self._run_link(mesh.history.runs[failure.run].name, "../"))
-                for flow, failure in mesh.failures((first, second))[:MOST_ROWS]
+                (format_time(trial.time), f"{visible(flow.source)} → {visible(flow.to)}", trial.why,
+                 self._run_link(mesh.history.runs[trial.run].name, "../"))
+                for flow, trial in mesh.failures((first, second))[:MOST_ROWS]
             ],
             detail=DETAIL_DAYS,
         )  # fmt: skip
@@ -291,9 +293,9 @@ class Pages:
 
     def _section(self, metric: str, own: Sequence[int], ends: MeshPair) -> Mapping[str, Any]:
         mesh = self._mesh
-        lines = [self._line(number, each) for number, each in enumerate(own[:MOST_LINES])]
+        lines = [self._line(number, series) for number, series in enumerate(own[:MOST_LINES])]
         changes = sorted(
-            (change for each in own for change in mesh.changes.get(each, ())),
+            (change for series in own for change in mesh.changes.get(series, ())),
             key=lambda change: -change.since,
         )
         extent = extent_of(lines)
@@ -312,14 +314,14 @@ class Pages:
         return {
             "title": title,
             "drawing": drawing,
-            "legend": [(n, self._direction(each, ends)) for n, each in enumerate(own[:MOST_LINES])],
+            "legend": [(n, self._way(series, ends)) for n, series in enumerate(own[:MOST_LINES])],
             "now": [
-                (self._direction(each, ends), mesh.judged(each), self._said(metric, each))
-                for each in own
+                (self._way(series, ends), mesh.judged(series), self._said(metric, series))
+                for series in own
             ],
             "step": self._step if mesh.past else 0,
             "changes": [
-                (n, self._direction(change.series, ends), _in_words(metric, change),
+                (n, self._way(change.series, ends), _in_words(metric, change),
                  format_time(change.since), self._run_link(change.run, "../"))
                 for n, change in _numbered(changes)
             ],
@@ -343,7 +345,7 @@ class Pages:
 
     def _failed(self, own: Sequence[int]) -> Iterator[float]:
         mesh = self._mesh
-        for flow in {mesh.numbers.series[each].flow for each in own}:
+        for flow in {mesh.numbers.series[series].flow for series in own}:
             yield from (trial.time for trial in mesh.history.failures.get(flow, ()))
             yield from mesh.failed_days.get(flow, ())
 
@@ -364,7 +366,7 @@ class Pages:
         for series in columns:
             metric = mesh.numbers.series[series].metric
             most = max(
-                (abs(value) for _, value, _ in mesh.history.values.get(series, ())), default=0.0
+                (abs(measured[1]) for measured in mesh.history.values.get(series, ())), default=0.0
             )
             scales.append(scale_of(metric, most))
         lines = []
@@ -414,8 +416,8 @@ class Pages:
                 ("tags", ", ".join(run.tags)),
             ],
             failures=[
-                (self._pair_link((flow.source, flow.to), "../"), failure.why)
-                for flow, failure in failures[:MOST_ROWS]
+                (self._pair_link((flow.source, flow.to), "../"), trial.why)
+                for flow, trial in failures[:MOST_ROWS]
             ],
             changes=[
                 (self._pair_link(pair, "../"), title_of(metric), _in_words(metric, change))

@@ -93,8 +93,8 @@ class Numbers:
         flows, series = _decoded(file)
         for flow in flows:
             self.flow_of(flow)
-        for key in series:
-            self.number_of(*key)
+        for figure_series in series:
+            self.number_of(*figure_series)
 
     def flow_of(self, flow: PairFlow) -> int:
         """Return the number of a flow, which may be new."""
@@ -130,7 +130,11 @@ def _decoded(file: bytes | None) -> tuple[list[PairFlow], list[FigureSeries]]:
         flows, series = msgspec.json.decode(file, type=_NUMBERS) if file else ([], [])
     except msgspec.MsgspecError:
         return [], []
-    return (flows, series) if all(0 <= figure.flow < len(flows) for figure in series) else ([], [])
+    return (
+        (flows, series)
+        if all(0 <= figure_series.flow < len(flows) for figure_series in series)
+        else ([], [])
+    )
 
 
 class _Stamps:
@@ -147,8 +151,8 @@ class _Stamps:
         if flows > there[0] or series > there[1]:
             return ""
         if counts not in self._known:
-            told = (self._numbers.flows[:flows], self._numbers.series[:series])
-            self._known[counts] = sha256(msgspec.json.encode(told)).hexdigest()
+            counted = (self._numbers.flows[:flows], self._numbers.series[:series])
+            self._known[counts] = sha256(msgspec.json.encode(counted)).hexdigest()
         return self._known[counts]
 
 
@@ -323,9 +327,9 @@ class HistoryReading:
             ends = self._bulk.planned_ends(run.id)
             self._axes[plan] = {
                 name: pair_axes(
-                    [(end.point, (end.source, end.target)) for end in ends if end.name == name]
+                    [(flow.point, (flow.source, flow.target)) for flow in ends if flow.name == name]
                 )
-                for name in {trial.name for trial in ends}
+                for name in {flow.name for flow in ends}
             }
         return self._axes[plan]
 

@@ -131,27 +131,31 @@ def write_site(
     outlines: Sequence[RunOutline],
     site: MeshSite,
     *,
-    told: Sequence[Told],
+    entries: Sequence[Told],
     now: float,
 ) -> KnownMesh:
-    """Write the site of some runs; ``told`` is what the logs of schedules say of them.
+    """Write the site of some runs; ``entries`` is what the logs of schedules say of them.
 
     Raises StoreError, UnwrittenError, MissingError without Jinja2, and UsageError if nothing was
     measured.
     """
     require_jinja()
     with without_collector():
-        return _written(reader, outlines, site, told, now)
+        return _written(reader, outlines, site, entries, now)
 
 
 def _written(
-    reader: Reader, outlines: Sequence[RunOutline], site: MeshSite, told: Sequence[Told], now: float
+    reader: Reader,
+    outlines: Sequence[RunOutline],
+    site: MeshSite,
+    entries: Sequence[Told],
+    now: float,
 ) -> KnownMesh:
     history = read_history(reader, outlines, site)
     if not history.values and not history.failures:
         raise UsageError("no trial has ended", "see benchctl runs")
     newest = [history.runs[place] for place in history.last.values()]
-    changes = [*told_changes(history, told)]
+    changes = [*told_changes(history, entries)]
     for run in newest:
         if not any(tag.startswith(SCHEDULED) for tag in run.tags):
             own = [
@@ -167,11 +171,11 @@ def _written(
     titles = dict.fromkeys(visible(run.title or run.profile) for run in newest)
     reported = [*history.runs[-MOST_REPORTS:], *_changed(reader, outlines, history, changes)]
     names = frozenset(run.name for run in reported)
-    pages = Pages(mesh, told, " / ".join(titles), made=now, runs=names)
+    pages = Pages(mesh, entries, " / ".join(titles), made=now, runs=names)
     for name, content in _shared():
         site.put(name, content)
     _write_reports(reader, history, reported, pages, site)
-    stamp = _stamp(reader, outlines, told, mesh, names)
+    stamp = _stamp(reader, outlines, entries, mesh, names)
     paths = [pair_path((min(pair), max(pair))) for pair in mesh.by_pair]
     if stamp and stamp == site.read(_PAIRS_STAMP) and all(map(site.has, paths)):
         for path in paths:
@@ -190,7 +194,7 @@ def _written(
 def _stamp(
     reader: Reader,
     outlines: Sequence[RunOutline],
-    told: Sequence[Told],
+    entries: Sequence[Told],
     mesh: KnownMesh,
     names: Iterable[str],
 ) -> bytes:
@@ -201,7 +205,7 @@ def _stamp(
     shown = [format_value(metric, 1e9) for metric in mesh.metrics]  # in which units
     stamps = reader.stamps()
     runs = [(outline, stamps.get(outline.id)) for outline in outlines]
-    known = (benchctl.__version__, files, shown, format_time(0), sorted(names), runs, told)
+    known = (benchctl.__version__, files, shown, format_time(0), sorted(names), runs, entries)
     return sha256(repr(known).encode("utf-8", "surrogatepass")).hexdigest().encode()
 
 
@@ -243,8 +247,8 @@ def _baselines(reader: Reader, history: History) -> dict[int, Reference]:
             bulk.close()
         name = f"the baseline of {format_time(run.created_time)}"
         found |= {
-            number: Reference(name, fmean(own), fmean(own), fmean(own))
-            for number, own in values.items()
+            series: Reference(name, fmean(own), fmean(own), fmean(own))
+            for series, own in values.items()
         }
     return found
 
@@ -271,8 +275,8 @@ def _write_reports(
     site.write(_REPORTS, msgspec.json.encode(known))
 
 
-def _known_reports(told: bytes | None) -> dict[str, str]:
+def _known_reports(file: bytes | None) -> dict[str, str]:
     try:
-        return msgspec.json.decode(told, type=dict[str, str]) if told else {}
+        return msgspec.json.decode(file, type=dict[str, str]) if file else {}
     except msgspec.MsgspecError:
         return {}

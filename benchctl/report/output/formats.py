@@ -77,7 +77,7 @@ def plugged_endings() -> tuple[Mapping[str, str], list[str]]:
         for ending, several in claims.items()
         if len(several) > 1
     ]
-    return {ending: one for ending, (one, *others) in claims.items() if not others}, notes
+    return {ending: name for ending, (name, *others) in claims.items() if not others}, notes
 
 
 def by_ending(file: str, endings: Mapping[str, str]) -> str | None:

@@ -59,15 +59,15 @@ MOST_FLOWS = 4
 
 def page_of(stored: Sequence[StoredRun], *, pictures: bool = True) -> PageContent:
     """Return the page of some runs, the first of which is A. Raises StoreError."""
-    reports = [run.report for run in stored]
+    reports = [stored_run.report for stored_run in stored]
     if len(stored) == 1:
         return PageContent(_title(reports[0].run), list(_sections(stored[0], reports[0], pictures)))
     titles = dict.fromkeys(_title(report.run) for report in reports)
     runs = [
         PageSection(
-            f"{letter(number)}: {_title(report.run)}", list(_sections(run, report, pictures))
+            f"{letter(number)}: {_title(report.run)}", list(_sections(stored_run, report, pictures))
         )
-        for number, (run, report) in enumerate(zip(stored, reports, strict=True))
+        for number, (stored_run, report) in enumerate(zip(stored, reports, strict=True))
     ]
     return PageContent(" / ".join(titles), [_compared(reports), *runs])
 
@@ -143,10 +143,12 @@ def _asked(report: Report) -> Iterator[Block]:
         for name, ones in _by_name(flow for trial in report.trials for flow in trial.trial.flows)
     ]
     if flows:
-        told = table(["flow", "tool", "from", "to", "direction", "asked"], flows)
+        flows_table = table(["flow", "tool", "from", "to", "direction", "asked"], flows)
         many = len(flows) > MOST_FLOWS
         yield (
-            PageSection(f"{len(flows)} flows and their parameters", [told], True) if many else told
+            PageSection(f"{len(flows)} flows and their parameters", [flows_table], True)
+            if many
+            else flows_table
         )
 
 
@@ -255,8 +257,8 @@ def _glossary(report: Report) -> list[list[str]]:
     """Return what the columns and metrics of a summary are."""
     vocabulary = report.run.vocabulary
     names = dict.fromkeys(row.metric for row in report.summary)
-    told = [[name, vocabulary.describe(name).description] for name in names]
-    return [*map(list, _COLUMNS), *(row for row in told if row[1])]
+    metric_rows = [[name, vocabulary.describe(name).description] for name in names]
+    return [*map(list, _COLUMNS), *(row for row in metric_rows if row[1])]
 
 
 def _trials(report: Report) -> Iterator[Block]:
@@ -338,8 +340,8 @@ def _hosts(run: Run) -> Iterator[Block]:
 
 
 def _address(host: Host) -> str:
-    reach = f", by {way_of(host.reach)}" if host.reach else ""
-    return f"{host.address}{_ports(host.ports)}{reach}"
+    reached_by = f", by {way_of(host.reach)}" if host.reach else ""
+    return f"{host.address}{_ports(host.ports)}{reached_by}"
 
 
 def _ports(ports: tuple[int, int] | None) -> str:

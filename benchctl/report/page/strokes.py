@@ -29,10 +29,10 @@ def packets_of(x_axis: Axis, line: PictureLine, x: _Place, y: _Place, colour: st
         yield f'<path class="line {colour}" d="{d}"/>'
         places = [*zip(line.xs, line.ys, strict=True)] if line.role is LineRole.MARKS else []
     for at, value in places:
-        told = escape(f"{line.name}: {format_value(x_axis.metric, at)}")
+        tooltip = escape(f"{line.name}: {format_value(x_axis.metric, at)}")
         yield (
             f'<circle class="mark {colour}" cx="{x(at):.1f}" cy="{y(value):.1f}" r="3">'
-            f"<title>{told}</title></circle>"
+            f"<title>{tooltip}</title></circle>"
         )
 
 

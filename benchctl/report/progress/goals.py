@@ -130,15 +130,15 @@ def _searches(report: Report) -> Iterator[Goal]:
     from benchctl.analysis.search.search import SearchOutcome
     from benchctl.report.text.searches import rate_text, search_name
 
-    for result in report.found:
-        finding = result.finding
+    for found_search in report.found:
+        finding = found_search.finding
         state = GoalState.FOUND if finding.confirmed else GoalState.SEARCHING
         over = report.run.status.has_ended or finding.tries >= search.most
         if over and not finding.confirmed:
             state = GoalState.NOT_FOUND
         low, high = finding.passing_bps, finding.failing_bps
         if finding.outcome in (SearchOutcome.AT_LEAST, SearchOutcome.BELOW):
-            figures = rate_text(search, result)
+            figures = rate_text(search, found_search)
         else:
             ends = low or search.low_bps, high or search.high_bps
             figures = (
@@ -149,7 +149,7 @@ def _searches(report: Report) -> Iterator[Goal]:
         if finding.why:
             figures += f"; fails by {finding.why}"
         trials = f"{finding.tries} of at most {search.most}"
-        yield Goal(state, search_name(search, result), trials, figures, result.point)
+        yield Goal(state, search_name(search, found_search), trials, figures, found_search.point)
 
 
 def _now(half: float) -> str:

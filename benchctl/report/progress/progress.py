@@ -81,8 +81,8 @@ class PlainProgress:
                     self.say(f"  {which}attempt {flow.attempt}, {flow.name}: {flow.error}{hint}")
             case TrialEnded(trial):
                 measured_by = self._figures.pop(trial.position, {})
-                told = ", ".join(f"{name} {text}" for name, text in measured_by.items())
-                self.say(f"{trial_title(trial, self._run)}: {trial.status} {told}".rstrip())
+                figure_texts = ", ".join(f"{name} {text}" for name, text in measured_by.items())
+                self.say(f"{trial_title(trial, self._run)}: {trial.status} {figure_texts}".rstrip())
             case Noted(note):
                 self.say(f"  {note.level}: {note.text}")
             case _:
@@ -205,9 +205,9 @@ class LiveProgress:
         texts = []
         for direction in sorted({key[1] for key in streams}):
             # Usually one end reports it; of both, the one whose metric ranks first.
-            told = [streams[key] for key in streams if key[1] == direction]
-            best = self._vocabulary.headline(backend, {name for name, _ in told}) or ""
-            values = [value for name, value in told if name == best]
+            measured = [streams[key] for key in streams if key[1] == direction]
+            best = self._vocabulary.headline(backend, {name for name, _ in measured}) or ""
+            values = [value for name, value in measured if name == best]
             is_rate = self._vocabulary.describe(best).fold is Fold.RATE
             shown = format_value(best, sum(values) if is_rate else values[-1])
             texts.append(f"{direction} {shown}")
@@ -221,14 +221,14 @@ class LiveProgress:
         """Return an estimate of the time that the remaining trials take."""
         now, settings, running = self._clock(), self._run.settings, []
         to_come, to_come_s = self._to_come, self._to_come_s
-        for measured in self._running.values():
-            trial, failed, again_s = measured.trial, measured.failed, None
+        for underway in self._running.values():
+            trial, failed, again_s = underway.trial, underway.failed, None
             if trial.started_time is None:
                 continue
             if failed is not None:
                 since_s = now - (failed.finished_time or now)
                 again_s = wait_s(settings, failed.attempt, since_s)
-            began_time = measured.began_time or trial.started_time
+            began_time = underway.began_time or trial.started_time
             running.append(RunningTrial(trial.duration_s, began_time, trial.started_time, again_s))
             to_come, to_come_s = to_come - 1, to_come_s - trial.duration_s
         rest_s = left_s(now, running, to_come, to_come_s, self._ended, settings)

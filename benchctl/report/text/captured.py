@@ -107,7 +107,7 @@ def _flow_lines(flow: RecordedFlow, where: str) -> Iterator[str]:
         return
     largest = next(packets.findings[0] for packets in flow.captures if packets.findings)
     ends = largest["ends"]
-    pair: Entry = next((both for both in flow.paired if both["ends"] == ends), {})
+    pair: Entry = next((paired for paired in flow.paired if paired["ends"] == ends), {})
     for number, sender in enumerate(ends):
         seen = _seen_from(flow, largest, sender)
         direction = seen["directions"][number]
@@ -257,7 +257,7 @@ def _shuts(shuts: Sequence[Entry]) -> Iterator[str]:
     """Yield zero windows in a line each: of one trace, or as both ends saw them."""
     longest = sorted(shuts, key=lambda shut: -max(map(_lasted_s, _views(shut).values())))
     for shut in longest[:MOST_SHUTS]:
-        words = (f"{where} {_shut(window)}".strip() for where, window in _views(shut).items())
+        words = (f"{where} {_shut(view)}".strip() for where, view in _views(shut).items())
         yield f"zero window of {shut['closed_by']}: {'; '.join(words)}"
     if len(shuts) > MOST_SHUTS:
         yield f"and {format_count(len(shuts) - MOST_SHUTS, 'shorter zero window')}"
@@ -268,7 +268,7 @@ def _views(shut: Entry) -> Mapping[str, Entry]:
     if "at_sender" not in shut:
         return {"": shut}
     views = {"at its sender": shut["at_sender"], "at itself": shut["at_receiver"]}
-    return {where: window for where, window in views.items() if window}
+    return {where: view for where, view in views.items() if view}
 
 
 def _lasted_s(shut: Entry) -> float:

@@ -63,12 +63,12 @@ def clock_lines(report: Report) -> Iterator[str]:
         over = clocks_over([point for _, point in found])
         if over is not None:
             yield f"{flow}: {over_text(over)}"
-        told = dict.fromkeys((where, clock_text(point.clocks)) for where, point in found)
+        lines = dict.fromkeys((where, clock_text(point.clocks)) for where, point in found)
         shown = MOST_LINES if over is None else 1
-        for where, text in [*told][-shown:]:
+        for where, text in [*lines][-shown:]:
             yield f"{flow}{where}: {text}"
-        if len(told) > shown:
-            yield f"{flow}: {len(told) - shown} more such trials; benchctl show --trials has them"
+        if len(lines) > shown:
+            yield f"{flow}: {len(lines) - shown} more such trials; benchctl show --trials has them"
 
 
 def _between_hosts(report: Report) -> Iterator[str]:
@@ -76,12 +76,12 @@ def _between_hosts(report: Report) -> Iterator[str]:
 
     By the round trips of SSH.
     """
-    told = {}
+    texts = {}
     for trial in report.trials:
         for flow in trial.flows:
             if any(metric == "owd_s" for _, metric in flow.figures):
-                told[flow.flow.name] = apart_text(trial.trial, flow.flow)
-    yield from (f"{flow}: {text}" for flow, text in told.items() if text)
+                texts[flow.flow.name] = apart_text(trial.trial, flow.flow)
+    yield from (f"{flow}: {text}" for flow, text in texts.items() if text)
 
 
 def apart_text(trial: Trial, flow: RecordedFlow) -> str:
@@ -207,7 +207,11 @@ def _apart(clocks: Clocks) -> str:
 
 
 def _minima(clocks: Clocks) -> str:
-    both = [_signed(clocks.least_s[way]) for way in (SEND, RECEIVE) if way in clocks.least_s]
+    both = [
+        _signed(clocks.least_s[direction])
+        for direction in (SEND, RECEIVE)
+        if direction in clocks.least_s
+    ]
     # One unit for both: "+50.2 and -49.0 ms".
     numbers, units = zip(*(text.split(" ", 1) for text in both), strict=True)
     if len(set(units)) == 1:
@@ -216,7 +220,11 @@ def _minima(clocks: Clocks) -> str:
 
 
 def _promises(clocks: Clocks) -> str:
-    both = [_length(clocks.promised_s[way]) for way in (SEND, RECEIVE) if way in clocks.promised_s]
+    both = [
+        _length(clocks.promised_s[direction])
+        for direction in (SEND, RECEIVE)
+        if direction in clocks.promised_s
+    ]
     return f"the topology promises {' and '.join(dict.fromkeys(both))}"
 
 
@@ -232,9 +240,10 @@ def over_text(over: ClocksOverRun) -> str:
     moved_s = over.offsets_s[-1] - over.offsets_s[0]
     low_s, high_s = min(over.usual_s), max(over.usual_s)
     each = "; ".join(
-        f"{way} from {_signed(before.least_s[way])} to {_signed(after.least_s[way])}"
-        for way in (SEND, RECEIVE)
-        if way in before.least_s and way in after.least_s
+        f"{direction} from {_signed(before.least_s[direction])}"
+        f" to {_signed(after.least_s[direction])}"
+        for direction in (SEND, RECEIVE)
+        if direction in before.least_s and direction in after.least_s
     )
     how = f"drift by about {_signed(over.drift * 60)} a minute" if over.drift is not None else (
         f"move by {_signed(moved_s)}"

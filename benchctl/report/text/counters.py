@@ -72,7 +72,7 @@ def counters_text(counted: HostCounters) -> str:
     """Return what a host counted, in one line."""
     if counted.unread:
         return f"not read: {counted.unread}"
-    parts = [_passed(name, one) for name, one in counted.interfaces.items()]
+    parts = [_passed(name, interface) for name, interface in counted.interfaces.items()]
     parts += _counts(counted.counts)
     if squeezed := counted.counts.get("softnet_squeezed"):
         parts.append(f"input queues {squeezed:,} times left before they were empty")
@@ -87,9 +87,9 @@ def counter_lines(report: Report) -> Iterator[str]:
     It is that of the first such trial, with the number of the others.
     """
     seen: dict[tuple[str, str], list[tuple[Trial, str]]] = {}
-    for one in report.trials:
-        for doubt in doubts(one, report.run):
-            seen.setdefault((doubt.host, doubt.reason), []).append((one.trial, doubt.text))
+    for ended in report.trials:
+        for doubt in doubts(ended, report.run):
+            seen.setdefault((doubt.host, doubt.reason), []).append((ended.trial, doubt.text))
     for found in seen.values():
         trial, text = found[0]
         where = f"trial {trial.position + 1}{at_point(trial.point, ' ({})')}, repeat {trial.repeat}"

@@ -48,18 +48,18 @@ def law_lines(report: Report) -> Iterator[str]:
     """Yield a line for each law that a flow breaks, and for each metric known in coarse steps."""
     broken: dict[tuple[str, str, str, bool], list[tuple[str, Breach, dict[str, Figure]]]] = {}
     coarse: dict[str, list[tuple[str, Figure]]] = {}
-    for where, one in _placed(report):
+    for where, flow_report in _placed(report):
         laws: dict[tuple[str, Breach, bool], dict[str, Figure]] = {}
-        for (direction, metric), figure in one.told.items():
+        for (direction, metric), figure in flow_report.told.items():
             if figure.broken is not None:
                 key = direction, figure.broken, figure.counts
                 laws.setdefault(key, {})[metric] = figure
             if is_coarse(figure) and metric in report.run.vocabulary.wanted:
                 coarse.setdefault(metric, []).append(
-                    (f"{one.flow.name} {direction}{where}", figure)
+                    (f"{flow_report.flow.name} {direction}{where}", figure)
                 )
         for (direction, how, counts), own in laws.items():
-            of_law = one.flow.name, direction, how.law, counts
+            of_law = flow_report.flow.name, direction, how.law, counts
             broken.setdefault(of_law, []).append((where, how, own))
     for (flow, direction, _, counts), found in broken.items():
         where, how, own = found[0]
@@ -82,10 +82,10 @@ def _more(found: Sequence[object]) -> str:
 
 def _replaced(figures: Mapping[str, Figure]) -> str:
     return ", ".join(
-        f"{title_of(name)} {format_value(name, one.value)} is from the"
-        f" {_SOURCES.get(one.origin, one.origin)}, not the tool's"
-        f" {format_value(name, one.rejected or 0.0)}"
-        for name, one in figures.items()
+        f"{title_of(name)} {format_value(name, figure.value)} is from the"
+        f" {_SOURCES.get(figure.origin, figure.origin)}, not the tool's"
+        f" {format_value(name, figure.rejected or 0.0)}"
+        for name, figure in figures.items()
     )
 
 

@@ -69,7 +69,7 @@ def limit_lines(report: Report) -> Iterator[str]:
         gathered = [Limiter.UNKNOWN] if counts[Limiter.UNKNOWN] > 1 else []
     yield from (f"{where}: {by}: {why}" for by, where, why in lines if by not in gathered)
     for by in gathered:
-        example = next((f"{where}: {why}" for one, where, why in lines if one is by), "")
+        example = next((f"{where}: {why}" for limiter, where, why in lines if limiter is by), "")
         if example:
             yield f"{by}: {counts[by]} of {len(lines)}, such as {example}"
 
@@ -158,8 +158,8 @@ def _why(limit: Limit) -> str:
             lost = format_ratio(limit.loss_ratio or 0.0)
             if not limit.host_lost or limit.lost is None:
                 return f"{lost} were lost on the way{share}"
-            way = f"{limit.lost - limit.host_lost:,.0f} on the way"
-            return f"{lost} were lost: {way}, {limit.host_lost:,.0f} {_AT_HOST}{share}"
+            on_path = f"{limit.lost - limit.host_lost:,.0f} on the way"
+            return f"{lost} were lost: {on_path}, {limit.host_lost:,.0f} {_AT_HOST}{share}"
         case Limiter.LOSS:
             return f"{_events(limit)}, and {measured} measured"
         case Limiter.PROCESSOR | Limiter.SENDER:

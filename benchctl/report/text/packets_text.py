@@ -139,7 +139,7 @@ def connection_text(entry: Entry) -> str:
 def waits_lines(arrow: str, direction: Entry) -> Iterator[str]:
     """Yield what a sender waited for, in a sentence, and then what shows it."""
     yield f"{arrow} {waits_line(direction)}"
-    for cause, share in sorted(direction["waits"].items(), key=lambda one: -one[1]["total_s"]):
+    for cause, share in sorted(direction["waits"].items(), key=lambda wait: -wait[1]["total_s"]):
         yield (
             f"  {_NAMED[cause]}: {format_count(share['count'], 'time')}, the longest"
             f" {format_duration(share['longest_s'])} from {_at(share['longest_at_s'])}"

@@ -152,13 +152,13 @@ def _drifting(report: Report) -> Iterator[str]:
     """Yield a line if the order of trials matters to shown figures; it names the clearest."""
     seen = [drift for drift in report.drifts if drift.is_seen]
     if seen:
-        one = min(seen, key=lambda drift: drift.p)
+        clearest = min(seen, key=lambda drift: drift.p)
         others = f", and {len(seen) - 1} more" if len(seen) > 1 else ""
-        how = "rises" if one.change > 0 else "falls"
+        how = "rises" if clearest.change > 0 else "falls"
         yield (
-            f"the order of trials matters: {title_of(one.metric)} of {one.flow} {one.direction}"
-            f" {how} by {format_ratio(abs(one.change))} over the run{others}"
-            f" (p {one.p_adjusted:.2g} for all {len(report.drifts)} figures)"
+            f"the order of trials matters: {title_of(clearest.metric)} of {clearest.flow}"
+            f" {clearest.direction} {how} by {format_ratio(abs(clearest.change))} over the run"
+            f"{others} (p {clearest.p_adjusted:.2g} for all {len(report.drifts)} figures)"
         )
 
 
@@ -171,8 +171,8 @@ def _outliers(report: Report) -> Iterator[str]:
         for value in row.spread.outliers
     ]
     if found:
-        _, value, row = max(found, key=lambda one: one[0])
-        far, median = (format_value(row.metric, one) for one in (value, row.spread.median))
+        _, value, row = max(found, key=lambda outlier: outlier[0])
+        far, median = (format_value(row.metric, figure) for figure in (value, row.spread.median))
         them = "1 repeat is an outlier, and counts" if len(found) == 1 else (
             f"{len(found)} repeats are outliers, and count"
         )  # fmt: skip

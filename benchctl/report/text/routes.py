@@ -50,8 +50,8 @@ def together(a: Sequence[TracedHop], b: Sequence[TracedHop]) -> _Route:
 def route_lines(report: Report) -> Iterator[str]:
     """Yield the route of each flow that traced one, at points that differ, and where it changed."""
     by_flow: dict[str, dict[str, list[Mapping[str, Any]]]] = {}
-    for (flow, _), (point, ways) in _ways(report).items():
-        by_flow.setdefault(flow, {}).setdefault(_told(ways), []).append(point)
+    for (flow, _), (point, routes) in _ways(report).items():
+        by_flow.setdefault(flow, {}).setdefault(_told(routes), []).append(point)
     for flow, texts in by_flow.items():
         for text, points in texts.items():
             for point in points if len(texts) > 1 else points[:1]:
@@ -60,12 +60,12 @@ def route_lines(report: Report) -> Iterator[str]:
         yield from _silence(report, flow)
 
 
-def _told(ways: Sequence[tuple[_Route, list[int]]]) -> str:
-    if len(ways) == 1:
-        return route_text(ways[0][0])
+def _told(routes: Sequence[tuple[_Route, list[int]]]) -> str:
+    if len(routes) == 1:
+        return route_text(routes[0][0])
     parts = [
         f"{route_text(route)} (repeat{'s' * (len(repeats) > 1)} {', '.join(map(str, repeats))})"
-        for route, repeats in ways
+        for route, repeats in routes
     ]
     return f"changed between repeats: {'; '.join(parts)}"
 
@@ -74,13 +74,13 @@ def _ways(report: Report) -> _Ways:
     found: _Ways = {}
     for trial, flow in _traced(report):
         key = (flow.name, point_key(trial.point))
-        _, ways = found.setdefault(key, (trial.point, []))
-        for place, (route, repeats) in enumerate(ways):
+        _, routes = found.setdefault(key, (trial.point, []))
+        for place, (route, repeats) in enumerate(routes):
             if is_same(route, flow.route):
-                ways[place] = (together(route, flow.route), [*repeats, trial.repeat])
+                routes[place] = (together(route, flow.route), [*repeats, trial.repeat])
                 break
         else:
-            ways.append((flow.route, [trial.repeat]))
+            routes.append((flow.route, [trial.repeat]))
     return found
 
 
@@ -116,9 +116,9 @@ def _is_more_silent(hop: TracedHop, end: TracedHop) -> bool:
     The two shares differ by three standard errors of their difference if both are the same.
     """
     counts = [
-        (place.figures["hop_unanswered"].value, place.figures["hop_probes"].value)
-        for place in (hop, end)
-        if {"hop_unanswered", "hop_probes"} <= place.figures.keys()
+        (traced.figures["hop_unanswered"].value, traced.figures["hop_probes"].value)
+        for traced in (hop, end)
+        if {"hop_unanswered", "hop_probes"} <= traced.figures.keys()
     ]
     if len(counts) < 2:
         return False
@@ -160,13 +160,13 @@ def _addresses(hop: TracedHop) -> str:
 def route_differences(*reports: Report) -> Iterator[tuple[str, ...]]:
     """Yield a row for each flow and point whose runs took other routes: what, then in each run."""
     found = [_ways(report) for report in reports]
-    for key in dict.fromkeys(key for ways in found for key in ways):
-        ways = [routes[key][1] if key in routes else [] for routes in found]
-        routes = [[route for route, _ in way] for way in ways]
+    for key in dict.fromkeys(key for in_run in found for key in in_run):
+        taken = [in_run[key][1] if key in in_run else [] for in_run in found]
+        routes = [[route for route, _ in own] for own in taken]
         if all(
             any(is_same(a, b) for b in routes[0]) for route in routes[1:] for a in route
         ) and all(routes):
             continue
-        point = next(routes[key][0] for routes in found if key in routes)
+        point = next(in_run[key][0] for in_run in found if key in in_run)
         name = f"route of {key[0]}{at_point(point)}"
-        yield name, *(_told(way) if way else "-" for way in ways)
+        yield name, *(_told(own) if own else "-" for own in taken)

@@ -32,16 +32,16 @@ def search_table(report: Report) -> Pivot | None:
     ]  # fmt: skip
     rows = [
         (
-            *(str(result.point.get(axis, "-")) for axis in axes),
-            *[str(result.repeat)] * repeats,
-            rate_text(search, result),
-            *[format_rate(result.expected_bps)] * expected,
-            format_rate(result.finding.failing_bps),
-            result.finding.why or "-",
-            str(result.finding.tries),
-            "yes" if result.finding.confirmed else "no",
+            *(str(found_search.point.get(axis, "-")) for axis in axes),
+            *[str(found_search.repeat)] * repeats,
+            rate_text(search, found_search),
+            *[format_rate(found_search.expected_bps)] * expected,
+            format_rate(found_search.finding.failing_bps),
+            found_search.finding.why or "-",
+            str(found_search.finding.tries),
+            "yes" if found_search.finding.confirmed else "no",
         )
-        for result in found
+        for found_search in found
     ]
     texts = len(axes)
     right = [texts <= place < len(heads) and heads[place] not in ("by", "confirmed")
@@ -90,10 +90,10 @@ def unanswered(report: Report, *, ends: bool = False) -> Iterator[str]:
     search = report.run.settings.search
     if search is None:
         return
-    for result in report.found:
-        repeat = f", repeat {result.repeat}" * (result.repeat > 1)
-        name = f"search{at_point(result.point)}{repeat}"
-        finding, rate = result.finding, rate_text(search, result)
+    for found_search in report.found:
+        repeat = f", repeat {found_search.repeat}" * (found_search.repeat > 1)
+        name = f"search{at_point(found_search.point)}{repeat}"
+        finding, rate = found_search.finding, rate_text(search, found_search)
         if finding.outcome is SearchOutcome.OPEN:
             why = f": {finding.why}" if finding.why else ""
             yield f"{name}: not found in {finding.tries} tries{why}"

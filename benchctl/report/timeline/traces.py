@@ -75,20 +75,20 @@ class _Joint:
             self._weights.extend(weights[-new:])
 
     @property
-    def told(self) -> Collection[int]:
+    def known_streams(self) -> Collection[int]:
         """The streams with values so far."""
         return self._values.keys()
 
     def write(self, *, to_the_end: bool = False) -> None:
         """Pass on the intervals that are complete, or whose missing streams are overdue."""
-        told = self._values.values()
+        stream_values = self._values.values()
         begun = len(self._times_s)
-        complete = min(map(len, told)) if len(told) >= self._streams else 0
+        complete = min(map(len, stream_values)) if len(stream_values) >= self._streams else 0
         ready = begun if to_the_end else max(complete, begun - PATIENCE)
         if ready <= 0:
             return
         times_s, weights = self._times_s[:ready], self._weights[:ready]
-        parts = [values[:ready] for values in told]
+        parts = [values[:ready] for values in stream_values]
         if len(parts) == 1 and any(map(gt, times_s, times_s[1:])):
             # Samples of a stream that tell different metrics come one series after the other.
             order = sorted(range(ready), key=times_s.__getitem__)
@@ -103,7 +103,7 @@ class _Joint:
             ordered = [sorted(v for v in values if not math.isnan(v)) for values in intervals]
             bounds = ([values[0] for values in ordered], [values[-1] for values in ordered])
             self._series.extend(times_s, [*map(_median, ordered)], weights, bounds)
-        for values in (self._times_s, self._weights, *told):
+        for values in (self._times_s, self._weights, *stream_values):
             del values[:ready]
 
 
@@ -257,8 +257,8 @@ class TrialLines(Struct):
 
     def line(self, key: LineKey) -> Series | None:
         """Return a line; if both ends reported it, the measuring end counts."""
-        told = (self._series.get((role, key)) for role in ENDS)
-        return next((series for series in told if series is not None), None)
+        reported = (self._series.get((role, key)) for role in ENDS)
+        return next((series for series in reported if series is not None), None)
 
     def mean(self, key: LineKey, until_s: float = math.inf) -> float | None:
         """Return the mean of a line's samples up to a time, as the flow's figure has it.
@@ -273,9 +273,9 @@ class TrialLines(Struct):
     def medians(self, metric: str) -> Mapping[LineKey, int]:
         """Return the lines of a metric that are medians of streams, with the number of those."""
         return {
-            key: len(joint.told)
+            key: len(joint.known_streams)
             for (_, key), joint in self._joints.items()
-            if key.metric == metric and not joint.adds and len(joint.told) > 1
+            if key.metric == metric and not joint.adds and len(joint.known_streams) > 1
         }
 
     def metrics(self) -> list[str]:

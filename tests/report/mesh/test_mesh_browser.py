@@ -22,7 +22,7 @@ def browser(tmp_path_factory):
     for day in range(10):
         mesh_run(store, hosts=HOSTS, now=BEGIN + day * DAY_S, away=HOSTS[3:4] * (day == 9))
     with closing(Reader(store)) as reader:
-        write_site(reader, reader.outlines(), MeshSite(path / "site"), told=[], now=BEGIN)
+        write_site(reader, reader.outlines(), MeshSite(path / "site"), entries=[], now=BEGIN)
     with Browser(path / "profile") as browser:
         browser.site = path / "site"
         browser.look()

@@ -32,7 +32,7 @@ def written(store, directory, told=(), now=BEGIN):
     """Write the site of all runs of a store; returns what it wrote."""
     site = MeshSite(directory)
     with closing(Reader(store)) as reader:
-        write_site(reader, reader.outlines(), site, told=told, now=now)
+        write_site(reader, reader.outlines(), site, entries=told, now=now)
     return site.written
 
 

@@ -50,7 +50,7 @@ def _words(
 ) -> Iterator[tuple[float, str]]:
     """Yield the words of events and their places; the same word side by side is one."""
     named = sorted((event.word, event.x / factor) for event in events if event.word)
-    for word, same in groupby(named, lambda event: event[0]):
+    for word, same in groupby(named, lambda pair: pair[0]):
         groups: list[list[float]] = []
         for _, at in same:
             if groups and at - groups[-1][0] < close:
