@@ -282,14 +282,14 @@ class Pages:
         )  # fmt: skip
         return pair_path((first, second)), text
 
-    def _direction(self, series: int, ends: MeshPair) -> str:
+    def _way(self, series: int, ends: MeshPair) -> str:
         """Return which way data go, A being the first end, and what else tells series apart."""
         direction = "A → B" if self._mesh.pair(series) == ends else "B → A"
         named = self._mesh.named(self._mesh.variant(series))
         return f"{direction}, {named}" if named else direction
 
     def _column(self, metric: str, series: int, ends: MeshPair) -> str:
-        return f"{title_of(metric)} {self._direction(series, ends)}"
+        return f"{title_of(metric)} {self._way(series, ends)}"
 
     def _section(self, metric: str, own: Sequence[int], ends: MeshPair) -> Mapping[str, Any]:
         mesh = self._mesh
