@@ -180,7 +180,7 @@ def _limited(report: Report, *, brief: bool) -> Iterator[str]:
         return
     counts = Counter(limit.limit.by for limit in known)
     reasons = ", ".join(f"{by} {count}" for by, count in counts.most_common())
-    yield f"Limits of {len(known)} flows: {reasons}."
+    yield f"Limits, by flow, direction and point: {reasons}."
 
 
 def _not_valid(report: Report) -> Iterator[str]:

@@ -34,6 +34,11 @@ def test_a_brief_answer_names_limits_without_reasons():
     assert answer(REPORT, brief=True)[2] == "Limited by: bottleneck (1, 2)."
 
 
+def test_of_many_limits_it_counts_the_reasons(monkeypatch):
+    monkeypatch.setattr("benchctl.report.answer.MOST_VALUES", 1)
+    assert "Limits, by flow, direction and point: bottleneck 2." in answer(REPORT)
+
+
 def test_of_many_figures_it_names_the_least_and_the_greatest():
     run = replace(RUN, settings=Settings({"streams": [1, 2, 4, 8]}, "interleaved", ()))
     rows = [row({"streams": n}, "throughput_bps", n * 1e6) for n in (2, 8, 1, 4)]

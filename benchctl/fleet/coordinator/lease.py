@@ -48,7 +48,7 @@ class CoordinatorLease:
 
     async def take(self, *, wait: bool, say: Callable[[str], object]) -> None:
         """Take the lease; waits for another coordinator to end. Raises FleetError without it."""
-        has_said = False
+        said = ""
         while True:
             began = self._clock()
             try:
@@ -57,16 +57,15 @@ class CoordinatorLease:
                 text = "another coordinator of this fleet runs"
                 if not wait:
                     raise FleetError(text, "stop it first; or leave out --no-wait") from None
-                if not has_said:
-                    say(f"{text}; this one takes over when it ends")
-                    has_said = True
+                why = f"{text}; this one takes over when it ends"
             except ConnectionError:
-                if not has_said:
-                    say("the server cannot be reached; trying again")
-                    has_said = True
+                why = "the server cannot be reached; trying again"
             else:
                 self._renewed = began
                 return
+            if why != said:
+                say(why)
+                said = why
             await self._sleep(RENEW_S)
 
     async def keep(self) -> None:

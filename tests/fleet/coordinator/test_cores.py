@@ -62,6 +62,29 @@ def test_a_second_coordinator_ends_with_one_line_or_takes_over_when_the_first_ha
     asyncio.run(main())
 
 
+def test_who_waits_for_the_lease_says_each_new_reason_once():
+    async def main():
+        clock, said = Clock(), []
+        broker = Broker(now_s=clock)
+        await CoordinatorLease(broker.carrier(), clock, clock.sleep).take(wait=True, say=print)
+        carrier = broker.carrier()
+        lease, whys = carrier.lease, [ConnectionError(), ConnectionError()]
+
+        async def failing(*words):
+            if whys:
+                raise whys.pop()
+            return await lease(*words)
+
+        carrier.lease = failing
+        await CoordinatorLease(carrier, clock, clock.sleep).take(wait=True, say=said.append)
+        assert said == [
+            "the server cannot be reached; trying again",
+            "another coordinator of this fleet runs; this one takes over when it ends",
+        ]
+
+    asyncio.run(main())
+
+
 def test_a_coordinator_that_was_stopped_goes_on_if_nobody_took_over():
     async def main():
         clock = Clock()
