@@ -8,6 +8,10 @@ from msgspec import Struct
 
 from benchctl.run.record import Figures, FlowEvent, RecordedFlow, Trial, counting
 
+NOT_KEPT_UP = "the emulator did not keep up"
+"""Why figures are not valid that were measured while a lab did not keep to its links."""
+NOT_VALID_HERE = f"not valid for this lab: {NOT_KEPT_UP}"
+
 # A sender that misses its rate by more did not do what was requested.
 MISSED = 0.01
 

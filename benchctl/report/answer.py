@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from benchctl.analysis.flow.limiting import Limiter
+from benchctl.analysis.results import NOT_KEPT_UP
 from benchctl.analysis.runs.compare import Comparison, of_tables
 from benchctl.analysis.runs.outcomes import Answer
 from benchctl.analysis.runs.summary import SummaryRow, point_key
@@ -187,7 +188,7 @@ def _not_valid(report: Report) -> Iterator[str]:
     late = sum(not all(link["kept"] for link in trial.trial.links) for trial in report.trials)
     if late:
         which = "1 trial is" if late == 1 else f"{late} trials are"
-        yield f"{which} not valid, because the emulator of the lab did not keep up."
+        yield f"{which} not valid, because {NOT_KEPT_UP}."
     if report.broken:
         broken = sum(row.spread.n for row in report.broken)
         count = (

@@ -25,7 +25,7 @@ def test_it_says_what_was_measured_and_what_failed_and_what_is_not_valid():
         " measured.",
         "Limit of 2 bulk send: bottleneck; its share of the links is 95.0 Mbit/s, and 100 Mbit/s"
         " measured.",
-        "1 trial is not valid, because the emulator of the lab did not keep up.",
+        "1 trial is not valid, because the emulator did not keep up.",
         "Expectations: 1 met, 1 not met, 1 undecided.",
     ]
 

@@ -23,7 +23,7 @@ from msgspec.structs import replace
 
 from benchctl.analysis.clocks.levels import LEAST_LEVELS, PACKETS_OF_LEVEL
 from benchctl.analysis.distributions import t_quantile
-from benchctl.analysis.results import fewest_packets
+from benchctl.analysis.results import NOT_VALID_HERE, fewest_packets
 from benchctl.analysis.runs.compare import comparison_key, welch_interval
 from benchctl.analysis.runs.summary import (
     Measured,
@@ -153,7 +153,7 @@ def _of_figures(
         ]
         if not whole.valid:
             answer = Answer.UNDECIDED
-            why.append("not valid for this lab: the emulator did not keep up")
+            why.append(NOT_VALID_HERE)
         elif Answer.NOT_MET in sides:
             answer = Answer.NOT_MET
         elif wanted.proven and Answer.UNDECIDED in sides:
@@ -296,7 +296,7 @@ def _of_events(
                 why += "packets" if of_delays else "intervals"
             if point in invalid:
                 answer = Answer.UNDECIDED
-                why += ", not valid for this lab: the emulator did not keep up"
+                why += f", {NOT_VALID_HERE}"
             text = _where(f"{rule} in {flow}", repeats[0].point)
             yield Outcome(
                 text, met, answer, wanted.severity, why, repeats[0].point, flow, "", str(rule)

@@ -8,6 +8,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from benchctl.analysis.results import NOT_VALID_HERE
 from benchctl.analysis.runs.summary import SummaryRow, point_key
 from benchctl.report.figures.axes import named_axis, swept_axis, title_of_axis, value_axis
 from benchctl.report.figures.figure import (
@@ -201,4 +202,4 @@ def doubts(rows: Rows) -> list[str]:
     doubtful = sum(not row.valid for row in rows)
     if not doubtful:
         return []
-    return [f"{doubtful} of {len(rows)} values are not valid for this lab, which did not keep up"]
+    return [f"{doubtful} of {len(rows)} values are {NOT_VALID_HERE}"]

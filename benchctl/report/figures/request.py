@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from benchctl.analysis.results import TrialReport
+from benchctl.analysis.results import NOT_VALID_HERE, TrialReport
 from benchctl.report.figures.figure import Axis, NamedTick, Panel, Picture, PictureKind
 from benchctl.report.figures.parts import MOST_LINES, Part, Source, without_common
 from benchctl.report.report import Report
@@ -93,7 +93,7 @@ class PictureRequest(Struct, frozen=True):
         trials = [trial.trial for trial in self.trials]
         invalid = sum(not all(link["kept"] for link in trial.links) for trial in trials)
         if invalid and self.kind in OF_SAMPLES:
-            yield f"{_of(invalid, trials)} not valid for this lab, which did not keep up"
+            yield f"{_of(invalid, trials)} {NOT_VALID_HERE}"
         failed = sum(trial.status is not Status.OK for trial in trials)
         if failed:
             yield f"{_of(failed, trials)} not measured to the end"

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 
 from benchctl.analysis.flow.limiting import Limiter
-from benchctl.analysis.results import FlowReport, TrialReport
+from benchctl.analysis.results import NOT_VALID_HERE, FlowReport, TrialReport
 from benchctl.report.lines.hosts import clock_line
 from benchctl.report.lines.spans import PLAIN, Line, Span, state
 from benchctl.report.pivot import align
@@ -61,7 +61,7 @@ def trial_lines(detail: TrialDetail, *, folded: bool = False) -> Iterator[Line]:
     else:
         yield from _unfolded(detail)
     if broken := dict.fromkeys(link["link"] for link in trial.links if not link["kept"]):
-        text = f"  not valid for this lab: the emulator did not keep up on {', '.join(broken)}"
+        text = f"  {NOT_VALID_HERE} on {', '.join(broken)}"
         yield [Span(text, "bad")]
     for doubt in doubts(TrialReport(trial, flows), detail.run):
         yield [Span(f"  {doubt.text}", "warn")]

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean
 
 from benchctl.analysis.flow.sharing import fair_after_s
+from benchctl.analysis.results import NOT_VALID_HERE
 from benchctl.analysis.runs.summary import at_point, point_key
 from benchctl.analysis.statistics import FEW
 from benchctl.metrics import Aspect, of_aspect, title_of
@@ -40,7 +41,7 @@ def remarks(report: Report, *, tables: bool = False) -> list[str]:
             lines.append(f"{name}: {trial.status}{f': {why}' if why else ''}")
         broken = dict.fromkeys(link["link"] for link in trial.links if not link["kept"])
         if broken:
-            text = "not valid for this lab: the emulator did not keep up on"
+            text = f"{NOT_VALID_HERE} on"
             lines.append(f"{name}: {text} {', '.join(broken)}")
     lines += law_lines(report)
     lines += counter_lines(report)

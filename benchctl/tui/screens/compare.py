@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from textual.binding import Binding, BindingType
 from textual.widget import Widget
 
+from benchctl.analysis.results import NOT_KEPT_UP
 from benchctl.analysis.runs.compare import Comparison
 from benchctl.report.comparison.changes import Changes, changes_of
 from benchctl.report.comparison.comparison import (
@@ -130,7 +131,7 @@ class CompareScreen(ReportPage):
             ("change", "the difference as a share of A; ratios differ in percentage points (pp)"),
             ("repeats", "how many A and B have of the figure"),
             ("only in B", "A has no such figure"),
-            (NOT_VALID, "the emulator of a lab did not keep up in a repeat of either run"),
+            (NOT_VALID, f"{NOT_KEPT_UP} in a repeat of either run"),
             (f"{LOW}{MEAN}{HIGH}  {POINT}", "the mean, its own 95 % interval, and the repeats"),
         ]
 

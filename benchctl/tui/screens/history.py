@@ -9,6 +9,7 @@ from typing import ClassVar
 from textual.binding import Binding, BindingType
 from textual.widget import Widget
 
+from benchctl.analysis.results import NOT_KEPT_UP
 from benchctl.errors import BenchctlError
 from benchctl.report.lines.spans import Span
 from benchctl.report.past import HistoryEntry
@@ -84,7 +85,7 @@ class HistoryScreen(ReportPage):
                 "the difference from the newest run of the profile tagged "
                 f"{BASELINE}, and the verdict, as Compare has it; of several points, the verdicts",
             ),
-            (INVALID, "not valid: the emulator of a lab did not keep up"),
+            (INVALID, f"not valid: {NOT_KEPT_UP}"),
             ("●", "marked for a comparison; the run marked first is A"),
         ]
 

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from textual.binding import Binding, BindingType
 from textual.widget import Widget
 
+from benchctl.analysis.results import NOT_KEPT_UP
 from benchctl.analysis.runs.summary import at_point
 from benchctl.metrics import title_of
 from benchctl.report.lines.spans import Line, Span, state
@@ -118,7 +119,7 @@ class SummaryScreen(ReportPage):
             ("±", "half the 95 % interval of the mean over the repeats (Student's t)"),
             ("after /", "the expected value, from the topology alone"),
             ("a", "the letter of a flow, as in the plots"),
-            (INVALID, "not valid: the emulator of the lab did not keep up in a repeat"),
+            (INVALID, f"not valid: {NOT_KEPT_UP} in a repeat"),
         ]
 
     def read(self, reader: Reader) -> Callable[[], None]:

@@ -129,7 +129,7 @@ def test_a_figure_of_a_lab_that_did_not_keep_up_is_marked():
     (past,) = past_of([NAMED], {1: key}, {})
     assert not past.valid
     assert to_text([about_run(past)]) == (
-        "throughput of a: 1.00 Mbit/s ±0 ! not valid: an emulator did not keep up  a-run [lab2]"
+        "throughput of a: 1.00 Mbit/s ±0 ! not valid: the emulator did not keep up  a-run [lab2]"
     )
 
 

@@ -57,7 +57,7 @@ def test_a_comparison_with_invalid_figures_has_no_verdict_and_says_why(strained)
     marked = [one for one in compared if not one.valid]
     assert {one.point["server"] for one in marked} == {"paris"}
     assert {verdict_of(one).text for one in marked} == {NOT_VALID}
-    assert to_text([described(marked[0])]).endswith("not valid: an emulator did not keep up")
+    assert to_text([described(marked[0])]).endswith("not valid: the emulator did not keep up")
     others = [one for one in compared if one.valid]
     assert [verdict_of(one).text for one in others] == [WORDS[one.verdict] for one in others]
 

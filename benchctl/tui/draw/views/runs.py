@@ -12,7 +12,7 @@ from benchctl.report.past import HistoryEntry, delay_text, figure_text, figures_
 from benchctl.run.record import BASELINE
 from benchctl.tui.draw.plot.heat import INVALID
 from benchctl.tui.draw.text.columns import Cells, Column
-from benchctl.tui.draw.views.verdicts import NOT_KEPT_UP, counted_verdicts, described, verdict_of
+from benchctl.tui.draw.views.verdicts import DOUBTFUL, counted_verdicts, described, verdict_of
 from benchctl.units import format_ago, format_time
 from benchctl.visible import width_of
 
@@ -141,5 +141,5 @@ def _key_figure(entry: HistoryEntry) -> Line:
         line.append(Span(f", {beside_baseline(entry.compared)}: {verdicts(entry.compared)}"))
     line.append(Span(f"{';' if entry.compared else ':'} {_figure(entry)}"))
     if not entry.valid:
-        line.append(Span(f" {NOT_KEPT_UP}", "bad"))
+        line.append(Span(f" {DOUBTFUL}", "bad"))
     return line

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection
 
+from benchctl.analysis.results import NOT_KEPT_UP
 from benchctl.analysis.runs.compare import Comparison, Verdict
 from benchctl.analysis.runs.summary import at_point
 from benchctl.metrics import title_of
@@ -37,7 +38,7 @@ SHORT = {Verdict.SAME: "none seen", Verdict.FEW: "too little"}
 """The line below the table has the full words."""
 WORDS = {verdict: f"{GLYPHS[verdict]} {SHORT.get(verdict, verdict)}" for verdict in Verdict}
 NOT_VALID = f"! {NO_VERDICT}"
-NOT_KEPT_UP = f"{NO_VERDICT}: an emulator did not keep up"
+DOUBTFUL = f"{NO_VERDICT}: {NOT_KEPT_UP}"
 
 # A change of fewer per cent has a decimal.
 EXACT = 10.0
@@ -130,7 +131,7 @@ def described(comparison: Comparison) -> list[Span]:
     if not (comparison.a and comparison.b):
         verdict = Span(verdict_text(comparison), "dim")
     elif not comparison.valid:
-        verdict = Span(NOT_KEPT_UP, "bad")
+        verdict = Span(DOUBTFUL, "bad")
     return [
         Span(
             f"{title_of(comparison.metric)}{f' of {comparison.flow}' if comparison.flow else ''}",
