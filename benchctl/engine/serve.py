@@ -96,8 +96,8 @@ async def _serve(servers: Sequence[ServerSpec], lasts_s: float | None, audience:
     async with LocalSpawner() as spawner:
         listen = [asyncio.Event() for _ in servers]
         watches = [
-            asyncio.ensure_future(_watch(spawner, one, audience, listens))
-            for one, listens in zip(servers, listen, strict=True)
+            asyncio.ensure_future(_watch(spawner, server, audience, listens))
+            for server, listens in zip(servers, listen, strict=True)
         ]
         ends: list[asyncio.Future[Any]] = [*watches, asyncio.ensure_future(asked.wait())]
         all_listen = asyncio.ensure_future(_all_set(listen))

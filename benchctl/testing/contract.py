@@ -88,7 +88,9 @@ def subject_of(
         for path in found
         if expected_path(path).exists()
     }
-    return Subject(backend, {path.name: one for path, one in found.items()}, expected, port)
+    return Subject(
+        backend, {path.name: transcript for path, transcript in found.items()}, expected, port
+    )
 
 
 def check(

@@ -76,11 +76,11 @@ def judge_equal(exporter: Exporter) -> Iterator[Fault | str]:
     count = 0
     for run in sample_runs(single_trial=exporter.single_trial):
         try:
-            one, other = _pieces(exporter, run), _pieces(exporter, run)
+            first, second = _pieces(exporter, run), _pieces(exporter, run)
         except Exception:  # which another rule reports
             continue
         count += 1
-        if _joined(one) != _joined(other):
+        if _joined(first) != _joined(second):
             yield Fault(
                 f"{run.name}: two files of it differ",
                 "leave out the time of writing, random numbers and the order of sets",

@@ -36,9 +36,11 @@ async def ends_of(
     They use the first free ports unless one is given. Raises ValueError if the backend does
     not accept the flow, MissingError if a program is missing or the plugin fails.
     """
-    way = direction or backend.capabilities.directions[0]
+    flow_direction = direction or backend.capabilities.directions[0]
     here, network = LOCAL.name, Network({LOCAL.name: LOCAL})
-    plan = PlannedFlow(backend.name, backend.name, here, here, None, way, 0.0, parameters or {})
+    plan = PlannedFlow(
+        backend.name, backend.name, here, here, None, flow_direction, 0.0, parameters or {}
+    )
     bound = accepted(plan, backend)
     tools = await Toolbox(spawner).of_flow(backend, LOCAL, LOCAL)
     taken = () if port is None else (port,)

@@ -183,9 +183,9 @@ def _codec() -> TypeAdapter[Transcript]:
 
 
 def _fault(error: ValidationError) -> str:
-    for one in error.errors(include_url=False):
-        if one["loc"] == ("format",):
-            return f"a transcript of format {one['input']!r}, but this benchctl reads {FORMAT}"
+    for detail in error.errors(include_url=False):
+        if detail["loc"] == ("format",):
+            return f"a transcript of format {detail['input']!r}, but this benchctl reads {FORMAT}"
     return f"not a transcript: {_first(error)}"
 
 

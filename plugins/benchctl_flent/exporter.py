@@ -75,26 +75,31 @@ def _data_sets(samples: Iterator[_Entry], flows: Sequence[_Entry]) -> list[_Data
     of_name = {flow["name"]: flow for flow in flows}
     place = {name: number for number, name in enumerate(of_name)}
     series: dict[tuple[str, str, int], dict[str, _Points]] = {}
-    for one in samples:
-        begun, flow = one["started_time"], of_name.get(one["flow"])
+    for sample in samples:
+        begun, flow = sample["started_time"], of_name.get(sample["flow"])
         # Earlier attempts have failed.
-        if one["omitted"] or begun is None or flow is None or one["attempt"] != flow["attempts"]:
+        if (
+            sample["omitted"]
+            or begun is None
+            or flow is None
+            or sample["attempt"] != flow["attempts"]
+        ):
             continue
         for metric in (*RATES, "rtt_s"):
-            if metric in one["metrics"]:
+            if metric in sample["metrics"]:
                 factor = 1e3 if metric == "rtt_s" else 1e-6
-                value = one["metrics"][metric] * factor
-                point = (begun + one["start_s"], begun + one["end_s"], value)
-                key = (one["flow"], one["direction"], one["stream"])
+                value = sample["metrics"][metric] * factor
+                point = (begun + sample["start_s"], begun + sample["end_s"], value)
+                key = (sample["flow"], sample["direction"], sample["stream"])
                 series.setdefault(key, {}).setdefault(metric, []).append(point)
     found = []
     for name, direction, stream in sorted(series, key=lambda key: (place[key[0]], *key[1:])):
         metrics = series[name, direction, stream]
-        metric = next(one for one in (*RATES, "rtt_s") if one in metrics)
+        metric = next(candidate for candidate in (*RATES, "rtt_s") if candidate in metrics)
         kind = _PING
         if metric != "rtt_s":
-            told = {**of_name[name]["requested"], **of_name[name]["effective"]}
-            protocol = "UDP" if told.get("protocol") == "udp" else "TCP"
+            settings = {**of_name[name]["requested"], **of_name[name]["effective"]}
+            protocol = "UDP" if settings.get("protocol") == "udp" else "TCP"
             kind = f"{protocol} {_WAYS.get(direction, 'upload')}"
         found.append(_DataSet(kind, metric, sorted(metrics[metric])))
     return found
@@ -120,14 +125,14 @@ def _file(run: _Entry, trial: _Entry, found: Sequence[_DataSet]) -> dict[str, An
     step_s = max(_STEP_S, (end - begin) / _MOST_STEPS)
     steps = [number * step_s for number in range(int((end - begin) / step_s) + 1)]
     named: dict[str, _DataSet] = {}
-    for one in found:
-        base = f"{one.kind}{suffix}" if one.kind.startswith("TCP") else one.kind
-        number = sum(other.kind == one.kind for other in named.values()) + 1
-        alone = one.kind in (_PING, "UDP upload") and number == 1
-        named[base if alone else f"{base}{STREAM}{number}"] = one
-    results = {name: _at_steps(one, begin, steps, step_s) for name, one in named.items()}
+    for data_set in found:
+        base = f"{data_set.kind}{suffix}" if data_set.kind.startswith("TCP") else data_set.kind
+        number = sum(other.kind == data_set.kind for other in named.values()) + 1
+        alone = data_set.kind in (_PING, "UDP upload") and number == 1
+        named[base if alone else f"{base}{STREAM}{number}"] = data_set
+    results = {name: _at_steps(data_set, begin, steps, step_s) for name, data_set in named.items()}
     for kind in ("TCP upload", "TCP download"):
-        of_kind = [results[name] for name, one in named.items() if one.kind == kind]
+        of_kind = [results[name] for name, data_set in named.items() if data_set.kind == kind]
         if of_kind:
             results[f"{kind} avg"] = [_over(fmean, values) for values in zip(*of_kind, strict=True)]
             results[f"{kind} sum"] = [_over(sum, values) for values in zip(*of_kind, strict=True)]
@@ -157,8 +162,11 @@ def _file(run: _Entry, trial: _Entry, found: Sequence[_DataSet]) -> dict[str, An
         "x_values": steps,
         "results": results,
         "raw_values": {
-            name: [{"t": end, "val": value, "dur": end - start} for start, end, value in one.points]
-            for name, one in named.items()
+            name: [
+                {"t": end, "val": value, "dur": end - start}
+                for start, end, value in data_set.points
+            ]
+            for name, data_set in named.items()
         },
     }  # fmt: skip
 

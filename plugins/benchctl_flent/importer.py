@@ -80,7 +80,7 @@ def _trial(document: Mapping[str, Any]) -> Mapping[str, Recording]:
     version = int(document.get("version", 1))
     if version > _NEWEST:
         raise ParserError(f"version {version} of the format is newer than {_NEWEST}")
-    told: list[_Series] = []
+    data_sets: list[_Series] = []
     unread: list[str] = []
     raw = document.get("raw_values") or {}
     if not raw:
@@ -88,17 +88,17 @@ def _trial(document: Mapping[str, Any]) -> Mapping[str, Recording]:
     for name, points in raw.items():
         if _COMPUTED.fullmatch(name):
             continue
-        one = _series(name, points, metadata, version)
-        if one is None:
+        data_set = _series(name, points, metadata, version)
+        if data_set is None:
             unread.append(name)
         else:
-            told.append(one)
-    if not told:
+            data_sets.append(data_set)
+    if not data_sets:
         raise ParserError(f"it has none of the data sets that are known: {_named(unread)}")
-    zero = _second_0(metadata, told)
+    zero = _second_0(metadata, data_sets)
     flows: dict[str, list[_Series]] = {}
-    for one in told:
-        flows.setdefault(one.flow, []).append(one)
+    for data_set in data_sets:
+        flows.setdefault(data_set.flow, []).append(data_set)
     warnings = [Warn(f"data sets that are not read: {_named(unread)}")] if unread else []
     return {
         name: _recording(series, metadata, zero, () if number else warnings)
@@ -117,16 +117,18 @@ def _series(name: str, points: Any, metadata: Mapping[str, Any], version: int) -
         metric = said.get(METRIC, "sent_bps" if sends else "throughput_bps")
         if metric not in RATES:
             return None
-        way = Direction.SEND if sends else Direction.RECEIVE
-        return _Series(flow, number, way, metric, 1e6, points)
+        direction = Direction.SEND if sends else Direction.RECEIVE
+        return _Series(flow, number, direction, metric, 1e6, points)
     if _RTT.fullmatch(flow) and not ("UDP" in flow and version < _NEWEST):
         return _Series(flow, number, Direction.ROUND_TRIP, "rtt_s", 1e-3, points)
     return None
 
 
-def _second_0(metadata: Mapping[str, Any], told: Sequence[_Series]) -> float:
+def _second_0(metadata: Mapping[str, Any], data_sets: Sequence[_Series]) -> float:
     """Return the beginning of the test as Unix time. Raises ParserError."""
-    times = [float(point["t"]) for series in told for point in series.points if "t" in point]
+    times = [
+        float(point["t"]) for data_set in data_sets for point in data_set.points if "t" in point
+    ]
     if not times or not all(map(math.isfinite, times)):
         raise ParserError("it has no point, or one without a time")
     first = min(times)
@@ -146,7 +148,7 @@ def _recording(
     series: Sequence[_Series], metadata: Mapping[str, Any], zero: float, warnings: Sequence[Event]
 ) -> Recording:
     events: list[Event] = [*warnings]
-    samples = [sample for one in series for sample in _samples(one, zero)]
+    samples = [sample for data_set in series for sample in _samples(data_set, zero)]
     samples.sort(key=lambda sample: sample.end_s)
     events += samples
     if not samples:

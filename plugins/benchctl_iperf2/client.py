@@ -77,17 +77,17 @@ class ClientReport(Report):
         if cause is not None:
             yield self._explained(cause)
             return
-        for way in self.directions:
-            figures = self.figures(way)
-            if way is Direction.SEND:
+        for direction in self.directions:
+            figures = self.figures(direction)
+            if direction is Direction.SEND:
                 yield from self._sent(figures)
-            yield Summary(figures, way)
+            yield Summary(figures, direction)
         yield from self._remarks(exit_code)
 
     def _without_result(self, exit_code: int) -> Failure | None:
         """Return why there is no result, or None if there is one."""
         streams = self.flow.params.streams
-        whole = {way: self.totals(way) for way in self.directions}
+        whole = {direction: self.totals(direction) for direction in self.directions}
         if any(len(rows) < streams for rows in whole.values()):
             if not self.is_connected and not self.words:
                 return self.failure or UNANSWERED

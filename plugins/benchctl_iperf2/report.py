@@ -95,7 +95,7 @@ class Report(LineParser):
         self.late: dict[str, tuple[float, float]] = {}
         """Datagrams that came after a later one, by label: the end of the row, their number."""
         self._interval_s = interval_s
-        self._told: dict[str, Any] = {}
+        self._reported: dict[str, Any] = {}
         self._is_relayed = False
 
     # --- lines ----------------------------------------------------------------------------
@@ -178,9 +178,9 @@ class Report(LineParser):
         stream = self.streams.get((side, row.label))
         if stream is None:
             here = side is Side.SENDER
-            way = Direction.SEND if here is (self.role is Role.CLIENT) else Direction.RECEIVE
-            number = sum(known.direction is way for known in self.streams.values())
-            stream = Stream(number, way, side)
+            direction = Direction.SEND if here is (self.role is Role.CLIENT) else Direction.RECEIVE
+            number = sum(known.direction is direction for known in self.streams.values())
+            stream = Stream(number, direction, side)
             _keep(self.streams, (side, row.label), stream)
         return stream
 
@@ -319,9 +319,9 @@ class Report(LineParser):
         known = self.settings
         if self.role is Role.SERVER:
             known = {f"server_{name}": value for name, value in known.items()}
-        if known != self._told:
-            self._told = dict(known)
-            yield Effective(self._told)
+        if known != self._reported:
+            self._reported = dict(known)
+            yield Effective(self._reported)
 
 
 # What was read once at the end of a run is no figure of it.

@@ -33,11 +33,11 @@ class ServerReport(Report):
             words = self.words or f"never listened ({ended(exit_code)})"
             yield self.failure or Failure(FailureKind.TOOL, words)
             return
-        for way in self.directions:
-            if figures := self.figures(way):
-                if self.waited_s(way) and "sent_bps" in figures:
+        for direction in self.directions:
+            if figures := self.figures(direction):
+                if self.waited_s(direction) and "sent_bps" in figures:
                     figures["iperf2_sent_bps"] = figures.pop("sent_bps")
-                yield Summary(figures, way)
+                yield Summary(figures, direction)
         is_udp = self.flow.params.protocol == "udp"
         if is_udp and Direction.SEND in self.directions and not self.has_received:
             words = "no datagram reached the server"

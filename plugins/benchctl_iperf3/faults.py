@@ -1,6 +1,6 @@
 """The known faults in iperf3's figures, by version, each with its place in iperf3's source.
 
-A parser that works around one names it. If a figure was left out or replaced, ``told`` is the
+A parser that works around one names it. If a figure was left out or replaced, ``message`` is the
 message for the user: ``cannot be: iperf3 takes back every loss that a server before 3.14 reports``.
 """
 
@@ -15,7 +15,7 @@ class Fault:
 
     versions: str
     source: str
-    told: str = ""
+    message: str = ""
 
 
 FIRST_INTERVAL = Fault(

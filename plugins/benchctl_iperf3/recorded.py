@@ -61,14 +61,15 @@ def recorded(data: bytes) -> Sequence[Recording] | None:
     if numbers:
         faults.append(f"{numbers} values of the file are no numbers (nan, inf), and unknown")
     reports = []
-    for one in _reports(text):
-        if isinstance(one, str):
-            faults.append(f"skipped text that is no JSON: {one[:_QUOTED]}")
+    for report in _reports(text):
+        if isinstance(report, str):
+            faults.append(f"skipped text that is no JSON: {report[:_QUOTED]}")
         else:
-            reports.append(one)
+            reports.append(report)
     # What is said of the whole file stands with its first measurement.
     return [
-        _recording(one, () if number else faults) for number, one in enumerate(_each_once(reports))
+        _recording(report, () if number else faults)
+        for number, report in enumerate(_each_once(reports))
     ]
 
 

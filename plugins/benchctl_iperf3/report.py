@@ -176,7 +176,7 @@ class ReportParser(LineParser):
         self.words = ""
         """The first words that belong to no format."""
         self._seen: dict[str, Any] = {}
-        self._told: dict[str, Any] = {}
+        self._reported: dict[str, Any] = {}
         self._least_s = interval_s(flow) / 10
         self._bytes = dict.fromkeys(Direction, 0.0)
         self._has_received = False
@@ -270,8 +270,8 @@ class ReportParser(LineParser):
         known = self._seen = dict(self.settings)
         if self.role is Role.SERVER:
             known = {f"server_{name}": known[name] for name in _OF_EACH_END if name in known}
-        if known != self._told:
-            self._told = known
+        if known != self._reported:
+            self._reported = known
             yield Effective(known)
 
     def window_was_set(self) -> None:
@@ -343,12 +343,12 @@ class ReportParser(LineParser):
                 return SILENT
             return UDP_SILENT if self.flow.owns_server else UDP_SILENT_PEER
         if self.flow.direction is Direction.BOTH and self.streams and not self._has_received:
-            hint = f"perhaps {NO_BIDIR.told}: use two flows, or a newer server"
+            hint = f"perhaps {NO_BIDIR.message}: use two flows, or a newer server"
             return replace(failure, kind=FailureKind.REFUSED, hint=hint)
         return failure
 
     def _without_result(self, exit_code: int) -> Failure | None:
-        finals = [self.finals.get(way, Final()) for way in self.directions]
+        finals = [self.finals.get(direction, Final()) for direction in self.directions]
         received = [final.metrics.get("throughput_bps") for final in finals]
         if None in received:
             return classify(self.words or f"no result ({ended(exit_code)})")

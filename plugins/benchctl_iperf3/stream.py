@@ -189,15 +189,15 @@ def _arrivals(row: JsonObject) -> dict[str, float]:
 def _round_trips(rows: Iterable[JsonObject]) -> dict[str, Mapping[str, float]]:
     """Return the least, mean and largest RTT of the streams that this end sends."""
     senders = [as_object(row.get("sender", {})) for row in rows]
-    told = [_metrics(row, _ROUND_TRIPS) for row in senders if row.get("sender") is True]
-    told = [times for times in told if len(times) == len(_ROUND_TRIPS)]
-    if not told:
+    round_trips = [_metrics(row, _ROUND_TRIPS) for row in senders if row.get("sender") is True]
+    round_trips = [times for times in round_trips if len(times) == len(_ROUND_TRIPS)]
+    if not round_trips:
         return {}
     return {
         "tcp_rtt_s": {
-            "min": min(times["min"] for times in told),
-            "mean": sum(times["mean"] for times in told) / len(told),
-            "max": max(times["max"] for times in told),
+            "min": min(times["min"] for times in round_trips),
+            "mean": sum(times["mean"] for times in round_trips) / len(round_trips),
+            "max": max(times["max"] for times in round_trips),
         }
     }
 

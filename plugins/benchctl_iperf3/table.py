@@ -35,7 +35,7 @@ class TableRow:
 
     socket: int | None
     """None for the sum."""
-    way: str
+    direction: str
     """``TX`` or ``RX`` if data goes both ways, else empty."""
     start_s: float
     end_s: float
@@ -61,7 +61,7 @@ def read_row(text: str) -> TableRow | None:
         if _ROW_LIKE.match(text) and not _OVER_NO_TIME.search(text):
             raise ParserError(f"not a line of iperf3's table: {text[:120]!r}")
         return None
-    name, way, start, end, amount, amount_unit, rate, rate_unit, rest = match.groups()
+    name, direction, start, end, amount, amount_unit, rate, rate_unit, rest = match.groups()
     count = cwnd_bytes = lost = packets = None
     jitter_s = 0.0
     if arrivals := _ARRIVALS.match(rest):
@@ -73,7 +73,7 @@ def read_row(text: str) -> TableRow | None:
         cwnd_bytes = _whole_bytes(sender[2], sender[3]) if sender[2] else None
     return TableRow(
         None if name == "SUM" else int(name),
-        way or "",
+        direction or "",
         float(start),
         float(end),
         _whole_bytes(amount, amount_unit),

@@ -94,8 +94,8 @@ class TextReport(ReportParser):
 
     def sends(self, row: TableRow) -> bool:
         """Return whether this end is the sender of a line's data."""
-        if row.way:
-            return row.way == "TX"
+        if row.direction:
+            return row.direction == "TX"
         return (self.flow.direction is Direction.SEND) is (self.role is Role.CLIENT)
 
     def _interval(self, socket: int, row: TableRow) -> Interval:

@@ -73,7 +73,7 @@ class Weighed:
     def doubt(self, fault: Fault, instead: dict[str, float | None]) -> None:
         """Mark figures as wrong; None if the tool's other figures do not give them."""
         for name, value in instead.items():
-            self.broken[name] = Breach("no known fault of iperf3", fault.told)
+            self.broken[name] = Breach("no known fault of iperf3", fault.message)
             self.instead.pop(name, None)
             if value is not None:
                 self.instead[name] = value
@@ -245,7 +245,7 @@ class _Scales:
         if self._receives:
             self._arrived(reported, sent)
         elif final.untimed:
-            self.found.warnings.append(f"throughput_bps may be too high: {UNTIMED.told}")
+            self.found.warnings.append(f"throughput_bps may be too high: {UNTIMED.message}")
         elif final.received_s - final.sent_s > final.sent_s * STEADY:
             self._late(final.received_s - final.sent_s)
 
@@ -276,7 +276,7 @@ class _Scales:
             self.found.warnings.append(
                 f"throughput_bps may be up to {late_s / self._final.received_s:.1%} too low:"
                 f" the receiver counted for {late_s * 1e3:.0f} ms longer than the sender sent;"
-                f" {', and '.join(cause.told for cause in causes)}"
+                f" {', and '.join(cause.message for cause in causes)}"
             )
 
     def end(self) -> None:
@@ -288,7 +288,7 @@ class _Scales:
             self.found.doubt(LATE_END, {"sent_bps": None, "throughput_bps": None})
         if self._is_stream and received and received < asked * (1 - STEADY):
             self.found.warnings.append(
-                f"bytes_received is {received:,.0f} of {asked:,.0f} bytes: {EARLY_END.told}"
+                f"bytes_received is {received:,.0f} of {asked:,.0f} bytes: {EARLY_END.message}"
             )
 
     def steps(self) -> None:

@@ -142,13 +142,13 @@ class ClientParser(LineParser):
             },
             sent,
         )
-        ways = {
+        delays = {
             Direction.SEND: (there - sent, "reflector_ttl"),
             Direction.RECEIVE: (received - back, "ttl"),
         }
-        for way, (delay_ns, ttl) in ways.items():
+        for direction, (delay_ns, ttl) in delays.items():
             metrics = {"owd_s": delay_ns * _NS, **clocks, **_hops(data, ttl)}
-            yield from self._sample(way, sent, metrics)
+            yield from self._sample(direction, sent, metrics)
 
     def _sample(
         self,

@@ -124,8 +124,8 @@ class MachineParser(LineParser):
                 continue
             yield Summary(_figures(block), direction)
             if block["SENT"] < self._count:
-                told = f"{block['SENT']:.0f} of {self._count} packets were sent"
-                yield Warn(f"{told} in direction {direction}")
+                words = f"{block['SENT']:.0f} of {self._count} packets were sent"
+                yield Warn(f"{words} in direction {direction}")
             if block["SENT"] <= block["LOST"]:
                 failures.append(nothing_arrived(direction, int(block["SENT"])))
         if failures:

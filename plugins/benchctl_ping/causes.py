@@ -55,13 +55,13 @@ def failure_of(complaints: Iterable[str], exit_code: int) -> Failure:
 
 def no_reply(sent: int, errors: int, notices: Iterable[str]) -> Failure:
     """Return the failure of a ping without a reply; the notices are what it got instead."""
-    told = list(notices)
+    texts = list(notices)
     message = f"no reply to {sent} probes"
     if errors:
         message += f", {errors} of them in error"
-    if told:
-        message += f": {'; '.join(told)}"
-    if any(re.search(_TOO_LONG, text) for text in told):
+    if texts:
+        message += f": {'; '.join(texts)}"
+    if any(re.search(_TOO_LONG, text) for text in texts):
         return Failure(FailureKind.PARAMETER, message, "lower length, or allow fragmentation")
     return Failure(
         FailureKind.UNREACHABLE, message, "is the host up, and does it answer ICMP echo requests?"

@@ -87,7 +87,7 @@ class PingParser(LineParser):
         self._latest = 0
         self._zero_s: float | None = None
         self._errors = 0
-        self._told: list[str] = []
+        self._warned: list[str] = []
         self._complaints: list[str] = []
         self._totals: re.Match[str] | None = None
         self._times: re.Match[str] | None = None
@@ -177,7 +177,7 @@ class PingParser(LineParser):
         return [], stamp_s - self._zero_s
 
     def _warn_once(self, text: str) -> list[Event]:
-        return [Warn(text)] if _remember(text, self._told) else []
+        return [Warn(text)] if _remember(text, self._warned) else []
 
     def _finish(self, totals: re.Match[str]) -> Iterator[Event]:
         sent, received, others = int(totals["sent"]), int(totals["received"]), totals["others"]
@@ -218,7 +218,7 @@ class PingParser(LineParser):
         if not sent:
             yield Failure(FailureKind.TOOL, "ping ended before it sent a probe")
         elif not received:
-            yield no_reply(sent, errors, self._told)
+            yield no_reply(sent, errors, self._warned)
 
     def _lost(self, sent: int, pace_s: float) -> Iterator[Event]:
         """Yield a sample for each run of probes without a reply."""

@@ -169,11 +169,11 @@ def _cpu(data: Mapping[str, Any]) -> dict[str, float]:
     names = {"process_ratio": "cpu_{}_ratio", "host_ratio": "cpu_{}_host_ratio"}
     ends = _mapping(data, "cpu")
     return {
-        metric.format(end): _number(told, name)
+        metric.format(end): _number(figures, name)
         for end in ("client", "server")
-        if isinstance(told := ends.get(end), Mapping)
+        if isinstance(figures := ends.get(end), Mapping)
         for name, metric in names.items()
-        if told.get(name) is not None
+        if figures.get(name) is not None
     }
 
 

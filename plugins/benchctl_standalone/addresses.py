@@ -31,9 +31,9 @@ def allows(networks: Sequence[Network], address: Any) -> bool:
     return not networks or any(_ip(address) in network for network in networks)
 
 
-def same_host(one: Any, other: Any) -> bool:
+def same_host(address: Any, other: Any) -> bool:
     """Whether two socket addresses are of one host, whatever their ports."""
-    return bool(_ip(one) == _ip(other))
+    return bool(_ip(address) == _ip(other))
 
 
 def origin_of(address: Any) -> bytes:

@@ -50,8 +50,8 @@ class _Background:
                 self._waiting.append(data)
                 self._waiting_bytes += len(data)
                 self._more.notify()
-            told, self._full = self._full, not fits
-        if not fits and not told:
+            was_full, self._full = self._full, not fits
+        if not fits and not was_full:
             self._on_full()
 
     def finish(self) -> None:

@@ -136,8 +136,8 @@ class Hub:
         except Exception:
             import traceback  # Only imported if there is a bug.
 
-            told = traceback.format_exc(limit=-2).replace("\n", " ")
-            self._warn(f"this is a bug: {told}")
+            text = traceback.format_exc(limit=-2).replace("\n", " ")
+            self._warn(f"this is a bug: {text}")
             peer.on_broken()
 
     def close(self) -> None:

@@ -69,7 +69,7 @@ async def with_own_address(host: Host, spawner: Spawner, note: Callable[[str], N
     ``note`` takes a word on those. Raises HostError.
     """
     host = await with_address(host)
-    others = [one for one in (host.address, host.address6) if one]
+    others = [address for address in (host.address, host.address6) if address]
     others = [other for other in others if not await spawner.ask(host, ports, "is_own", other)]
     if others and host.reachable:
         note(

@@ -52,11 +52,11 @@ async def examine_pairs(
         opened = doors.setdefault(key, _Door(pair))
         of_source.setdefault(pair.source.name, []).append((pair, opened))
     try:
-        await asyncio.gather(*(one.open(spawner) for one in doors.values()))
-        looks = [_knock(of_one, spawner) for of_one in of_source.values()]
+        await asyncio.gather(*(host_door.open(spawner) for host_door in doors.values()))
+        looks = [_knock(own_pairs, spawner) for own_pairs in of_source.values()]
         return dict(zip(of_source, await asyncio.gather(*looks), strict=True))
     finally:
-        await asyncio.gather(*(one.close() for one in doors.values()))
+        await asyncio.gather(*(host_door.close() for host_door in doors.values()))
 
 
 async def try_pair(pair: HostPair, spawner: Spawner) -> Mapping[str, Any]:
@@ -134,17 +134,21 @@ def _words(what: str, places: Iterable[tuple[str, int]]) -> list[str]:
 
 async def _knock(pairs: Sequence[tuple[HostPair, _Door]], spawner: Spawner) -> list[HealthFinding]:
     """Try the ports that one host needs."""
-    opened = [(pair, one) for pair, one in pairs if not one.problem]
+    opened = [(pair, host_door) for pair, host_door in pairs if not host_door.problem]
     found, said = await _try(opened, spawner)
     findings = []
-    for pair, one in pairs:
-        if one.problem:
-            findings.append(_untried(pair, f"no server could be started there: {one.problem}"))
+    for pair, host_door in pairs:
+        if host_door.problem:
+            findings.append(
+                _untried(pair, f"no server could be started there: {host_door.problem}")
+            )
         elif not found:
             last = (said.strip().splitlines() or ["it did not end"])[-1]
             findings.append(_untried(pair, f"{pair.source.name} could not try it: {last}"))
-    told = iter(found)
-    of_ports = [(pair, dict(zip(one.ports, told, strict=False))) for pair, one in opened]
+    remaining = iter(found)
+    of_ports = [
+        (pair, dict(zip(host_door.ports, remaining, strict=False))) for pair, host_door in opened
+    ]
     return findings + [_judged(pair, entries) for pair, entries in of_ports if entries]
 
 
@@ -155,7 +159,7 @@ async def _try(
     said = ""
     if opened:
         source = opened[0][0].source
-        places = ((pair.address, port) for pair, one in opened for port in one.ports)
+        places = ((pair.address, port) for pair, host_door in opened for port in host_door.ports)
         with suppress(OSError, ValueError):  # it took too long, or the host is lost
             _, said = await run(spawner, source, _words("knock", places), _KNOCKING_S)
             found = json.loads(said)

@@ -58,7 +58,9 @@ class Toolbox:
             self._found[key] = await self._probe(backend, role, host)
             if self._tell:
                 tools = {name: tool for (at, name, _), tool in self._found.items() if at == where}
-                self._tell(host, {name: one.version for name, one in tools.items() if one.version})
+                self._tell(
+                    host, {name: tool.version for name, tool in tools.items() if tool.version}
+                )
         return self._found[key]
 
     async def _probe(self, backend: AnyBackend, role: Role, host: Host) -> Tool:
@@ -180,7 +182,9 @@ def likely(registry: Registry, ends: Iterable[tuple[str, Role]]) -> Tools:
     A plan asks no other host. A run looks for them there.
     """
     found = look(registry, ends)
-    return {end: Tool("") if isinstance(one, MissingError) else one for end, one in found.items()}
+    return {
+        end: Tool("") if isinstance(tool, MissingError) else tool for end, tool in found.items()
+    }
 
 
 def look(registry: Registry, ends: Iterable[tuple[str, Role]]) -> Tools:

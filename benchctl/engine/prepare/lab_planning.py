@@ -31,7 +31,7 @@ def read_topology(document: Document, lab: LabTable) -> tuple[Topology, TomlSour
     except ProfileError as error:
         raise document.error(("lab", "topology"), error.message, error.hint) from None
     targets = document.overrides.targets.items()
-    settings = {".".join(map(str, key[1:])): one for key, one in targets if key[0] == "lab"}
+    settings = {".".join(map(str, key[1:])): value for key, value in targets if key[0] == "lab"}
     return build_topology(source, settings), source
 
 

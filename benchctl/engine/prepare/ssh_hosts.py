@@ -121,12 +121,12 @@ def _check_fleet(document: Document, flow: PlannedFlow, source: Host, target: Ho
         return
     what = f"flow {flow.name} from {flow.source} to {flow.to}"
     if not all(in_fleet):
-        one, other = (
+        inside, outside = (
             host.name for _, host in sorted(zip(in_fleet, ends, strict=True), reverse=True)
         )
         hint = "measure between hosts of the fleet, or from one of them to a server"
         raise document.error(
-            ("hosts", other), f"{what}: {one} is a host of a fleet, and {other} is not", hint
+            ("hosts", outside), f"{what}: {inside} is a host of a fleet, and {outside} is not", hint
         )
     if flow.capture is not None:
         hint = "set capture=false"

@@ -139,8 +139,12 @@ def _rates_in_lab(prepared: Planned, trial: BoundTrial) -> dict[str, float]:
     assert lab is not None
     found = planned_promises(prepared.outside, lab_settings(prepared.topology, lab), trial)
     return {
-        flow: sum(way["throughput_bps"] for way in ways.values() if "throughput_bps" in way)
-        for flow, ways in found.items()
+        flow: sum(
+            promise["throughput_bps"]
+            for promise in promises.values()
+            if "throughput_bps" in promise
+        )
+        for flow, promises in found.items()
     }
 
 

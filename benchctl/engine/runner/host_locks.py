@@ -141,12 +141,12 @@ class HostLocks:
         try:
             there = await hosts.connect(wanted)
             ordered = sorted(there, key=lambda host: host.name)
-            told: set[str] = set()
+            noted: set[str] = set()
             while busy := await self._try(hosts, ordered):
                 if self._note is None:
                     raise UsageError(busy, "wait until it ends; without --no-wait, runs wait")
-                if busy not in told:
-                    told.add(busy)
+                if busy not in noted:
+                    noted.add(busy)
                     self._note(f"{busy}; this run starts when that ends")
                 await asyncio.sleep(LOOK_S * random.uniform(0.5, 1.5))
         finally:
@@ -160,8 +160,8 @@ class HostLocks:
             except HostError:  # it is away by now
                 continue
             if who := self._other(has):
-                for one in ordered[:number]:
-                    hosts.unlock(one)
+                for held in ordered[:number]:
+                    hosts.unlock(held)
                 where = f"host {host.name}" if host.reach else "this machine"
                 return f"{where} is measured by {who}"
         return ""

@@ -86,7 +86,7 @@ class SideBySide:
         """When trials and machines may be used again, by this clock."""
         self._measured: set[int] = set()
         """The positions of the trials that are measured now."""
-        self._told: set[str] = set()
+        self._noted: set[str] = set()
         self._has_ended = False
         """Whether any trial has."""
         self._errors = 0
@@ -249,12 +249,12 @@ class SideBySide:
         if not all(absent for _, absent in waiting):
             return False
         failing = [
-            (one, absent[0]) for one, absent in waiting if any(map(self._is_given_up, absent))
+            (trial, absent[0]) for trial, absent in waiting if any(map(self._is_given_up, absent))
         ]
-        for one, absent in failing:
-            self._matching.drop(one.position)
-            begun = self._begun.pop(one.position, None) or self._begin(one)
-            given_up = filter(self._is_given_up, self._absent_of(one))
+        for trial, absent in failing:
+            self._matching.drop(trial.position)
+            begun = self._begun.pop(trial.position, None) or self._begin(trial)
+            given_up = filter(self._is_given_up, self._absent_of(trial))
             error = next((each.error for each in given_up), absent.error)
             begun.runner.cut_short(begun.id, begun.trial, Status.FAILED, error.message)
         return bool(failing)
@@ -288,11 +288,11 @@ class SideBySide:
 
     # --- one attempt ----------------------------------------------------------------------
 
-    def _begin(self, one: OpenTrial) -> _Begun:
+    def _begin(self, open_trial: OpenTrial) -> _Begun:
         reader, run = self._context.reader, self._context.run
-        row = reader.next_open(run.id, one.position)
+        row = reader.next_open(run.id, open_trial.position)
         assert row is not None
-        assert row.position == one.position, "nobody else measures this run"
+        assert row.position == open_trial.position, "nobody else measures this run"
         attempts = reader.attempts(row.id)
         tries = Tries(attempts + 1)
         if row.status is Status.RUNNING and row.started_time:  # by a process before this one
@@ -326,8 +326,8 @@ class SideBySide:
         for name, who in busy.items():
             self._not_before[machine_of(self._network, name)] = until
             text = f"host {name} is measured by {who}; trials there wait for it"
-            if text not in self._told:
-                self._told.add(text)
+            if text not in self._noted:
+                self._noted.add(text)
                 self._context.note(text)
 
     async def _measure(self, trial: OpenTrial) -> bool:

@@ -258,7 +258,7 @@ class LabSite(Site):
             )
             for trial in trials
         ]
-        each.sort(key=lambda one: sum(one.values()), reverse=True)
+        each.sort(key=lambda load: sum(load.values()), reverse=True)
         loads: dict[Hop, float] = {}
         for load in each:
             if at_once and loads.keys().isdisjoint(load):
@@ -268,9 +268,9 @@ class LabSite(Site):
             return
         self.was_probed = True
         found, meanwhile = await asyncio.to_thread(together, lab, loads)
-        for one in found:
-            if one.problem:
-                raise LabError(one.problem, _BUSY)
+        for measured in found:
+            if measured.problem:
+                raise LabError(measured.problem, _BUSY)
         for link in meanwhile:
             if link.strain:
                 self._note(f"all links of the trial at once: {link.strain}")
@@ -279,8 +279,8 @@ class LabSite(Site):
     def _hops(self, topology: Topology, trial: BoundTrial) -> list[Hop]:
         """Return the emulated links that the flows of a trial use, each with its directions."""
         ends = ends_of(self._outside, topology, trial.plan.flows)
-        ways = [way_of(flow, ends, topology) for flow in trial.flows if flow.plan.name in ends]
-        hops = [hop for way in ways for hop in (*way.there, *way.back)]
+        paths = [way_of(flow, ends, topology) for flow in trial.flows if flow.plan.name in ends]
+        hops = [hop for path in paths for hop in (*path.there, *path.back)]
         return list(dict.fromkeys(hop for hop in hops if not hop.link.ideal))
 
     def begin(self, common_start: float) -> None:

@@ -230,24 +230,24 @@ class FlowRecorder:
 
     async def start(self) -> str:
         """Start to record; returns why not, empty if everything records."""
-        started = [one.start(self._spawner) for one in self._recorders]
+        started = [host_recorder.start(self._spawner) for host_recorder in self._recorders]
         return next(filter(None, await asyncio.gather(*started)), "")
 
     def kill(self) -> None:
         """Drop what was recorded."""
-        for one in self._recorders:
-            one.kill()
+        for host_recorder in self._recorders:
+            host_recorder.kill()
 
     async def stop(self) -> list[RecordedPackets]:
         """End, and return what was recorded."""
         ended = await asyncio.gather(
-            *(one.stop(self._spawner, self._store) for one in self._recorders)
+            *(host_recorder.stop(self._spawner, self._store) for host_recorder in self._recorders)
         )
-        for one, found in zip(self._recorders, ended, strict=True):
-            self.clocks[one.host] = one.clock
-            if one.trouble or (found and (found.dropped or found.left_out)):
-                words = [found.text if found else "none", *filter(None, [one.trouble])]
-                self.notes.append(f"packets at {one.host}: {': '.join(words)}")
+        for host_recorder, found in zip(self._recorders, ended, strict=True):
+            self.clocks[host_recorder.host] = host_recorder.clock
+            if host_recorder.trouble or (found and (found.dropped or found.left_out)):
+                words = [found.text if found else "none", *filter(None, [host_recorder.trouble])]
+                self.notes.append(f"packets at {host_recorder.host}: {': '.join(words)}")
         return [packets for packets in ended if packets is not None]
 
 

@@ -141,15 +141,18 @@ def _without_words(schema: Any) -> Any:
     """Return a JSON schema without what it says for people only."""
     if isinstance(schema, dict):
         words = ("description", "title", "examples")
-        kept = {name: one for name, one in schema.items() if name not in words}
+        kept = {name: value for name, value in schema.items() if name not in words}
         # Below "properties" these are names of parameters.
         if isinstance(properties := schema.get("properties"), dict):
-            kept["properties"] = {name: _without_words(one) for name, one in properties.items()}
+            kept["properties"] = {
+                name: _without_words(parameter) for name, parameter in properties.items()
+            }
         return {
-            name: one if name == "properties" else _without_words(one) for name, one in kept.items()
+            name: value if name == "properties" else _without_words(value)
+            for name, value in kept.items()
         }
     if isinstance(schema, list):
-        return [_without_words(one) for one in schema]
+        return [_without_words(item) for item in schema]
     return schema
 
 

@@ -199,8 +199,8 @@ class FlowAttempt:
         """Return once what a host told of its counters with the end there; None if nothing."""
         setup = self.setup
         names = {Role.CLIENT: setup.source.name, Role.SERVER: setup.target and setup.target.name}
-        told = [end.take_counters() for role, end in self._ends.items() if names[role] == host]
-        return next(filter(None, told), None)
+        readings = [end.take_counters() for role, end in self._ends.items() if names[role] == host]
+        return next(filter(None, readings), None)
 
     # --- what the ends say ----------------------------------------------------------------
 

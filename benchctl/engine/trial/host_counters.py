@@ -69,8 +69,8 @@ class HostReadings:
         async def read(host: Host) -> Mapping[str, Any]:
             if isinstance(host.reach, FleetTarget):
                 await over.wait()
-                if told := self._told(host, first[host.name].get("time_s", 0.0)):
-                    return told
+                if reading := self._last_reading(host, first[host.name].get("time_s", 0.0)):
+                    return reading
             return await self._read(host)
 
         last = await asyncio.gather(*map(read, self._hosts.values()))
@@ -88,15 +88,15 @@ class HostReadings:
             if start_time > now and not self._spawner.lost(host).done():
                 clock = await self._spawner.clock_of(host)
                 wait_s = start_time - now - READ_S - 2 * clock.reading(now).rtt_s
-        if wait_s < READ_S and (told := self._told(host)):
-            return told
+        if wait_s < READ_S and (reading := self._last_reading(host)):
+            return reading
         await asyncio.sleep(max(0.0, wait_s))
         return await self._read(host)
 
-    def _told(self, host: Host, after_s: float = 0.0) -> Mapping[str, Any] | None:
+    def _last_reading(self, host: Host, after_s: float = 0.0) -> Mapping[str, Any] | None:
         """Return the last reading that a host told with an end, if it is later than another one."""
-        told = filter(None, (flow.take_counters(host.name) for flow in self._flows))
-        later = (reading for reading in told if reading["time_s"] > after_s)
+        readings = filter(None, (flow.take_counters(host.name) for flow in self._flows))
+        later = (reading for reading in readings if reading["time_s"] > after_s)
         return max(later, key=lambda reading: float(reading["time_s"]), default=None)
 
     async def _read(self, host: Host) -> Mapping[str, Any]:

@@ -70,9 +70,9 @@ class Measuring:
         await self._keep_links()
         closed = asyncio.ensure_future(diagnose_closed_ports(attempt, context.hosts))
         await context.wait_or_stop(closed)
-        for one in (error, *unwritten):
-            if one is not None:
-                raise one
+        for exception in (error, *unwritten):
+            if exception is not None:
+                raise exception
         await self._write(counters)
 
     def _update(self, **fields: Any) -> None:

@@ -125,14 +125,14 @@ def analyze_captures(
     ``protocol`` than TCP has exchanges, too. ``clocks`` are those of its hosts, None if unknown.
     Without them there are no figures of delays, unless both ends have one clock.
     """
-    places, told, windows = [], [], list[StreamWindow]()
+    places, analyzed, windows = [], [], list[StreamWindow]()
     try:
         for packets in captures:
             passages = Passages()
             try:
                 trace = read_trace(folder / packets.file, _record, passages, stop)
             except UsageError:
-                told.append(packets)
+                analyzed.append(packets)
                 continue
             began_s, clock = (trace.capture.began_ns or 0) / 1e9, clocks.get(packets.host)
             ahead_s = began_s - clock.ours(began_s) if clock and began_s else 0.0
@@ -143,7 +143,7 @@ def analyze_captures(
             found = [connection_entry(n, trace.connections[n - 1]) for n in own]
             found.sort(key=_frame_bytes, reverse=True)
             others = () if protocol == TCP else _exchanges(trace, port, protocol)
-            told.append(
+            analyzed.append(
                 replace(
                     packets,
                     began_time=began,
@@ -165,7 +165,7 @@ def analyze_captures(
         for pair in pairs[:MOST_CONNECTIONS]
     ]
     crossed = _crossed(places, pairs) if one_clock or error_s is not None else {}
-    return CaptureAnalysis(told, entries, crossed, windows)
+    return CaptureAnalysis(analyzed, entries, crossed, windows)
 
 
 def _own(trace: Trace, port: int | None, protocol: str) -> list[int]:
@@ -173,7 +173,7 @@ def _own(trace: Trace, port: int | None, protocol: str) -> list[int]:
 
     A flow of another protocol whose server has no port has none: nothing controls it.
     """
-    names = {n: names_of(one.ends) for n, one in enumerate(trace.connections, 1)}
+    names = {n: names_of(connection.ends) for n, connection in enumerate(trace.connections, 1)}
     if port is None and protocol != TCP:
         return []
     own = [n for n, ends in names.items() if any(end.endswith(f":{port}") for end in ends)]
@@ -188,12 +188,18 @@ def _exchanges(trace: Trace, port: int | None, protocol: str) -> list[ExchangeFo
     """
     found = [*map(exchange_entry, trace.frames.exchanges.values())]
     names = {protocol.upper(), "QUIC"} if protocol == "udp" else {protocol.upper()}
-    found = [one for one in found if one["protocol"].partition(" fragments")[0] in names] or found
+    found = [
+        exchange for exchange in found if exchange["protocol"].partition(" fragments")[0] in names
+    ] or found
     ends = f":{port}"
-    own = [one for one in found if one["from"].endswith(ends) or one["to"].endswith(ends)]
+    own = [
+        exchange
+        for exchange in found
+        if exchange["from"].endswith(ends) or exchange["to"].endswith(ends)
+    ]
     if own:
-        own += [one for one in found if one["protocol"].endswith(" fragments")]
-    return sorted(own or found, key=lambda one: one["bytes"], reverse=True)
+        own += [exchange for exchange in found if exchange["protocol"].endswith(" fragments")]
+    return sorted(own or found, key=lambda exchange: exchange["bytes"], reverse=True)
 
 
 def _record(_: int, connection: Connection) -> None:
@@ -219,17 +225,17 @@ async def keep_analysis(flow: FlowAttempt, recorder: Recorder, stop: asyncio.Eve
         return  # the connections that were found control it, or are those of others
     plan = setup.flow.plan
     address = setup.flow.address_in(setup.network)
-    ways = {Direction.SEND: found.crossed.get(address)}
-    ways[Direction.RECEIVE] = next(
-        (one for to, one in found.crossed.items() if to != address), None
+    of_direction = {Direction.SEND: found.crossed.get(address)}
+    of_direction[Direction.RECEIVE] = next(
+        (packets for to, packets in found.crossed.items() if to != address), None
     )
-    for direction, crossed in ways.items():
+    for direction, crossed in of_direction.items():
         if plan.direction not in (direction, Direction.BOTH) or result.second_0 is None:
             continue
         begins, role = result.second_0, Role.SERVER
         if crossed is not None:
             recorder.add_figures(
-                flow_id, {(direction, name): one for name, one in crossed.figures.items()}
+                flow_id, {(direction, name): figure for name, figure in crossed.figures.items()}
             )
             for start_s, end_s, owd_s in crossed.series(begins):
                 recorder.add_sample(
@@ -261,7 +267,7 @@ def _spread(values: Sequence[float]) -> Figure:
 
 
 def _frame_bytes(entry: Mapping[str, Any]) -> int:
-    return sum(way["frame_bytes"] for way in entry["directions"])
+    return sum(direction["frame_bytes"] for direction in entry["directions"])
 
 
 def _windows(host: str, connections: Sequence[Connection], began: float) -> Iterator[StreamWindow]:
@@ -269,37 +275,37 @@ def _windows(host: str, connections: Sequence[Connection], began: float) -> Iter
 
     Connections with much less data than others control the measurement, and are no streams.
     """
-    ends = [(connection, way) for connection in connections for way in (0, 1)]
+    ends = [(connection, direction) for connection in connections for direction in (0, 1)]
     most_bytes: Counter[str] = Counter()
-    for connection, way in ends:
-        to = _receiver(connection, way)
-        most_bytes[to] = max(most_bytes[to], connection.halves[way].data_bytes)
+    for connection, direction in ends:
+        to = _receiver(connection, direction)
+        most_bytes[to] = max(most_bytes[to], connection.halves[direction].data_bytes)
     streams: Counter[str] = Counter()
-    for connection, way in ends:
-        to = _receiver(connection, way)
+    for connection, direction in ends:
+        to = _receiver(connection, direction)
         if (
             connection.timeline is None
-            or connection.halves[way].data_bytes < STREAM_SHARE * most_bytes[to]
+            or connection.halves[direction].data_bytes < STREAM_SHARE * most_bytes[to]
         ):
             continue
-        for start_s, end_s, known in connection.timeline.intervals(way):
+        for start_s, end_s, known in connection.timeline.intervals(direction):
             if metrics := {name: known[name] for name in _OF_WINDOWS if name in known}:
                 yield StreamWindow(host, to, streams[to], began + start_s, began + end_s, metrics)
         streams[to] += 1
 
 
-def _receiver(connection: Connection, way: int) -> str:
+def _receiver(connection: Connection, direction: int) -> str:
     """Return the address that the data of one way go to."""
-    return names_of(connection.ends)[1 - way].rpartition(":")[0].strip("[]")
+    return names_of(connection.ends)[1 - direction].rpartition(":")[0].strip("[]")
 
 
 def _crossed(places: Sequence[TracePlace], pairs: Sequence[TracePair]) -> dict[str, OneWayPackets]:
     found: dict[str, OneWayPackets] = {}
     for pair in pairs:
-        for way, crossing in enumerate(pair.crossings):
-            place = places[0 if way == pair.near else 1]
+        for direction, crossing in enumerate(pair.crossings):
+            place = places[0 if direction == pair.near else 1]
             began = (place.trace.capture.began_ns or 0) / 1e9 - place.ahead_s
-            to = _receiver(pair.connections[0], way)
+            to = _receiver(pair.connections[0], direction)
             before = found.get(to, OneWayPackets([], [], 0, 0, 0))
             found[to] = OneWayPackets(
                 before.left + [began + time_s for time_s in crossing.times_s],

@@ -97,7 +97,7 @@ def lead_s(setups: Iterable[FlowSetup]) -> float:
     waiting = [setup for setup in setups if setup.waits]
     if not waiting and len(setups) < 2:
         return 0.0
-    rtts_s = [told.get("rtt_s", 0.0) for setup in waiting for told in setup.expected.values()]
+    rtts_s = [promise.get("rtt_s", 0.0) for setup in waiting for promise in setup.expected.values()]
     needed_s = START_LEAD_S * max(1, len(waiting)) + LEAD_ROUND_TRIPS * max(rtts_s, default=0.0)
     if not waiting or any(host.reach for setup in setups for host in setup.hosts):
         return needed_s

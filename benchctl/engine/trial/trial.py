@@ -202,7 +202,7 @@ class TrialRunner:
         adopts = tries.adopted_start_s is not None
         if adopts:
             begun = context.reader.flows(trial_id)
-            flow_id = next(one.id for one in begun if one.name == plan.name)
+            flow_id = next(row.id for row in begun if row.name == plan.name)
         else:
             flow_id = context.recorder.add_flow(
                 trial_id, attempt=tries.number, name=plan.name, backend=plan.backend,

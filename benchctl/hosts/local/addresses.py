@@ -21,8 +21,12 @@ def own_addresses() -> list[str]:
     Its name if there is none. Loopback and link-local addresses are left out.
     """
     found = [*_routed(), *_of_interfaces()]
-    usable = [one for one in map(ip_address, found) if not (one.is_loopback or one.is_link_local)]
-    return [str(one) for one in dict.fromkeys(usable)] or [socket.gethostname()]
+    usable = [
+        address
+        for address in map(ip_address, found)
+        if not (address.is_loopback or address.is_link_local)
+    ]
+    return [str(address) for address in dict.fromkeys(usable)] or [socket.gethostname()]
 
 
 def _routed() -> Iterator[str]:

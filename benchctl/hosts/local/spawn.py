@@ -199,7 +199,7 @@ class LocalProcess:
     _ended: Callable[[int], None]
     _started: Callable[[], Ended]
     _log_end: Ended | None = None
-    _told: bool = False
+    _is_reported: bool = False
     arrived: float | None = None
 
     def begin(self, at: float | None = None) -> None:
@@ -224,8 +224,8 @@ class LocalProcess:
                 os.killpg(self.pid, signal.SIGKILL)
         self._transport.close()
         code = self._transport.get_returncode() or 0
-        if not self._told:
-            self._told = True
+        if not self._is_reported:
+            self._is_reported = True
             self._ended(self.pid)
             if self._log_end is not None:
                 self._log_end(code)

@@ -316,7 +316,7 @@ class Agent:
         if command.number not in self._commands:
             return
         kill(command.process.pid, signal.SIGKILL)
-        self._paused = [one for one in self._paused if one[0] not in command.streams]
+        self._paused = [paused for paused in self._paused if paused[0] not in command.streams]
         for stream in list(command.streams):
             if stream in self._selector.get_map():
                 self._selector.unregister(stream)

@@ -70,7 +70,7 @@ def packet_filter(
         labels[after] = len(program)
     labels["drop"] = len(program)
     program.append((_RETURN, "", "", 0))
-    pairs = {(local << 16) | far for one in without for local, far in (one, one[::-1])}
+    pairs = {(local << 16) | far for pair in without for local, far in (pair, pair[::-1])}
     labels["keep 4"] = labels["keep 6"] = len(program)
     if pairs:
         program += [

@@ -78,7 +78,7 @@ class OneOf:
         self._values = values
 
     def check(self, value: Any) -> None:
-        if not any(value == one and type(value) is type(one) for one in self._values):
+        if not any(value == allowed and type(value) is type(allowed) for allowed in self._values):
             _refuse(value, f"one of {', '.join(map(repr, self._values))}")
 
 
@@ -109,8 +109,8 @@ class ListOf:
     def check(self, value: Any) -> None:
         if type(value) not in (list, tuple) or not self._least <= len(value) <= self._most:
             _refuse(value, f"a list of {self._least} to {self._most}")
-        for one in value:
-            self._kind.check(one)
+        for item in value:
+            self._kind.check(item)
 
 
 class TableOf:
@@ -122,9 +122,9 @@ class TableOf:
     def check(self, value: Any) -> None:
         if type(value) is not dict or len(value) > self._most:
             _refuse(value, f"a table of up to {self._most}")
-        for name, one in value.items():
+        for name, entry in value.items():
             self._name.check(name)
-            self._kind.check(one)
+            self._kind.check(entry)
 
 
 class Record:
@@ -142,11 +142,11 @@ class Record:
         for name in self._needed:
             if name not in value:
                 raise ValueError(f"{name} is missing")
-        for name, one in value.items():
+        for name, entry in value.items():
             if name not in self._known:
                 raise ValueError(f"{name!r:.40} is not known")
             try:
-                self._known[name].check(one)
+                self._known[name].check(entry)
             except ValueError as error:
                 raise ValueError(f"{name}: {error}") from None
 

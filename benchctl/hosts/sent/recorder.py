@@ -76,7 +76,9 @@ _OUT, _IN = 2, 1
 
 
 def _attach(sock: socket.socket, program: Sequence[Sequence[int]]) -> None:
-    code = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *one) for one in program))
+    code = ctypes.create_string_buffer(
+        b"".join(struct.pack("=HBBI", *instruction) for instruction in program)
+    )
     sock.setsockopt(
         socket.SOL_SOCKET, _SO_ATTACH_FILTER,
         struct.pack("@HP", len(program), ctypes.addressof(code)),
@@ -143,8 +145,8 @@ def record(
                     kept += len(block)
                 else:
                     left_out += packets
-            except OSError as one:
-                error, left_out = one, left_out + packets
+            except OSError as failure:
+                error, left_out = failure, left_out + packets
         # The last block is passed on at the latest after its time.
         wait_s = 3 * _RETIRE_MS / 1e3 if ending else None
         awaited: list[Any] = [ring] if ending else [ring, end]
@@ -307,8 +309,8 @@ def main() -> None:
     try:
         ring = BlockRing(flags.filter)
         kept, dropped, left_out, error = _record(ring, flags, wake)
-    except OSError as one:
-        _say(event="error", message=f"{one.filename or 'packet socket'}: {one.strerror}")
+    except OSError as failure:
+        _say(event="error", message=f"{failure.filename or 'packet socket'}: {failure.strerror}")
         sys.exit(1)
     message = error.strerror if error else ""
     _say(event="end", packets=kept, dropped=dropped, left_out=left_out, message=message)

@@ -49,9 +49,9 @@ def _facts(text: str) -> dict[str, Any]:
     for line in rest:
         file, _, value = line.partition(":")
         if file == "/proc/cpuinfo":
-            name, _, told = value.partition(":")
+            name, _, fact = value.partition(":")
             count += name.startswith("processor")
-            model = told.strip() if name.startswith("model") else model
+            model = fact.strip() if name.startswith("model") else model
         else:
             known[file] = " ".join(value.split())
     interfaces: dict[str, dict[str, Any]] = {}
@@ -96,7 +96,7 @@ def _counters(text: str) -> dict[str, Any]:
 
 def _is_own(text: str, address: str) -> bool:
     """Return whether an address is one of the host's; also if nothing there shows them."""
-    own = {ip_address(one) for one in _OWN.findall(text)}
+    own = {ip_address(shown) for shown in _OWN.findall(text)}
     return not own or ip_address(address) in own or ip_address(address).is_loopback
 
 

@@ -95,7 +95,7 @@ AGENT = (frames, messages, hostlock, guardian, gated, agent)
 
 def agent_text(settings: Mapping[str, Any]) -> bytes:
     """Return the agent as one file, which calls its `main` with these settings."""
-    modules = [Path(str(one.__file__)).read_text() for one in AGENT]
+    modules = [Path(str(module.__file__)).read_text() for module in AGENT]
     texts = [_JOINED.sub("", text) for text in modules]
     words = ", ".join(f"{name}={value!r}" for name, value in settings.items())
     future = "from __future__ import annotations"

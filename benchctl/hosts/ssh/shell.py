@@ -87,8 +87,8 @@ class _Answers(MessageReader):
     def feed(self, data: bytes) -> Sequence[tuple[str, dict[str, Any], bytes]]:
         *whole, rest = data.split(b"\0")
         found: list[tuple[str, dict[str, Any], bytes]] = []
-        for one in whole:
-            self._buffer += one
+        for piece in whole:
+            self._buffer += piece
             found += self._message(self._buffer.decode("utf-8", "replace"))
             self._buffer.clear()
         self._buffer += rest
@@ -305,16 +305,16 @@ class ShellHost(RemoteHost):
         if self.lost:
             return HostError(self.lost)
         said = {channel: data.decode("utf-8", "replace") for channel, data in early.items()}
-        told = said.get(Channel.STDERR, "").strip()
-        if _REFUSED in told:
+        complaint = said.get(Channel.STDERR, "").strip()
+        if _REFUSED in complaint:
             return _NoSessionError(
                 f"host {self.name}: its SSH server opens no more sessions at once (MaxSessions in "
                 "its sshd_config), and without Python each command there needs one"
             )
         if is_stuck:
-            printed = told or said.get(Channel.STDOUT, "")
+            printed = complaint or said.get(Channel.STDOUT, "")
             return ssh.stuck(self.name, self.reach, printed, f"within {START_S:.0f} s")
-        return ssh.failure(self.name, self.reach, told, None)
+        return ssh.failure(self.name, self.reach, complaint, None)
 
     async def check_room(self, commands: int) -> None:
         """Raise HostError if the SSH server does not let so many commands run at once."""

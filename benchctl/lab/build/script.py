@@ -87,11 +87,11 @@ def network(topology: Topology, node: Node, version: int) -> list[str]:
         if route.network.version != version:
             continue
         # onlink: a next hop is a neighbour, whatever other route there is to its network.
-        way = f"via {route.via} onlink" if route.via else linked
+        next_hop = f"via {route.via} onlink" if route.via else linked
         where = f" table {route.table}" if route.table else ""
         window = f" initcwnd {route.initcwnd}" if route.initcwnd else ""
         # The kernel has added the route to a device's own network already.
-        lines.append(f"route replace {route.network} dev {route.device} {way}{where}{window}")
+        lines.append(f"route replace {route.network} dev {route.device} {next_hop}{where}{window}")
     return lines
 
 
@@ -100,8 +100,8 @@ def neighbours(topology: Topology, node: Node) -> Iterator[tuple[str, Interface]
     for link in topology.links_of(node.name):
         for direction, end in enumerate(link.ends):
             if end.node == node.name:
-                for way in onward(topology, Hop(link, direction)):
-                    yield end.device, way[-1].end
+                for path in onward(topology, Hop(link, direction)):
+                    yield end.device, path[-1].end
 
 
 def hosts_file(topology: Topology) -> str:

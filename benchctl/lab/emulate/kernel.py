@@ -190,7 +190,9 @@ class KernelLinks:
         waiting = cache(self._waiting)
         lines: list[str] = []
         for direction, settings in due:
-            lines += direction.lines(settings, lambda way: self._empty(way, waiting))
+            lines += direction.lines(
+                settings, lambda kernel_direction: self._empty(kernel_direction, waiting)
+            )
         if lines:
             self._tc.run(lines)
 

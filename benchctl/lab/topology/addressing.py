@@ -84,7 +84,7 @@ def _networks(
     taken: list[_Subnet] = [network for network in given if network]
 
     def next_of(pool: Iterator[_Subnet]) -> _Subnet | None:
-        return next((one for one in pool if not any(map(one.overlaps, taken))), None)
+        return next((subnet for subnet in pool if not any(map(subnet.overlaps, taken))), None)
 
     if version == 6:
         pool6 = POOL6.subnets(new_prefix=PREFIX6)

@@ -100,12 +100,12 @@ def pair_of(topology: Topology, link: Link) -> Pair:
         for end in each.ends:
             places[end.node, end.device] = len(places)
 
-    def rank(way: tuple[Hop, ...]) -> tuple[int, int]:
-        end = way[-1].end
-        return sum(not hop.link.ideal for hop in way), places[end.node, end.device]
+    def rank(path: tuple[Hop, ...]) -> tuple[int, int]:
+        end = path[-1].end
+        return sum(not hop.link.ideal for hop in path), places[end.node, end.device]
 
-    ways = [min(onward(topology, Hop(link, i)), key=rank, default=None) for i in (0, 1)]
-    nearest = [way[-1].end for way in ways if way]
+    paths = [min(onward(topology, Hop(link, i)), key=rank, default=None) for i in (0, 1)]
+    nearest = [path[-1].end for path in paths if path]
     if len(nearest) < 2:
         raise LabError(
             f"link {link.name} cannot be measured: no pair of hosts or routers uses it",
@@ -143,11 +143,15 @@ def rounds(topology: Topology, loads: Mapping[Hop, float]) -> list[dict[LinkPath
         legs[leg] = min(load_bps, leg.rate_bps)
     found: list[dict[LinkPath, float]] = []
     for leg, load_bps in legs.items():
-        free = (one for one in found if not any(set(leg.links) & set(other.links) for other in one))
-        one = next(free, None)
-        if one is None:
-            found.append(one := {})
-        one[leg] = load_bps
+        free = (
+            candidate
+            for candidate in found
+            if not any(set(leg.links) & set(other.links) for other in candidate)
+        )
+        chosen = next(free, None)
+        if chosen is None:
+            found.append(chosen := {})
+        chosen[leg] = load_bps
     return found
 
 

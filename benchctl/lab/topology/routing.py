@@ -111,12 +111,12 @@ class Forwarding:
         }
         reaching = {goal.node}
         for name in self._topology.nodes:
-            way: list[str] = []
-            while name not in reaching and name in next_node and name not in way:
-                way.append(name)
+            path: list[str] = []
+            while name not in reaching and name in next_node and name not in path:
+                path.append(name)
                 name = next_node[name]
             if name in reaching:
-                reaching.update(way)
+                reaching.update(path)
         return reaching
 
     def alike(self, goals: Iterable[Interface]) -> list[list[Interface]]:

@@ -91,9 +91,9 @@ def cables(topology: Topology, start: Interface, end: Interface) -> tuple[Hop, .
     Raises LookupError when they are not on one segment.
     """
     first = next(link for link in topology.links_of(start.node) if start in link.ends)
-    for way in onward(topology, Hop(first, first.ends.index(start))):
-        if way[-1].end == end:
-            return way
+    for path in onward(topology, Hop(first, first.ends.index(start))):
+        if path[-1].end == end:
+            return path
     raise LookupError(f"{start.node} {start.device} and {end.node} {end.device} are not joined")
 
 
@@ -101,13 +101,13 @@ def onward(topology: Topology, first: Hop) -> Iterator[tuple[Hop, ...]]:
     """Yield the ways through switches that begin with a link, to each interface at their ends."""
     stack: list[tuple[Hop, ...]] = [(first,)]
     while stack:
-        way = stack.pop()
-        here = way[-1].end.node
+        path = stack.pop()
+        here = path[-1].end.node
         if topology.nodes[here].kind is not Kind.SWITCH:
-            yield way
+            yield path
             continue
         stack += [
-            (*way, Hop(link, 0 if link.ends[0].node == here else 1))
+            (*path, Hop(link, 0 if link.ends[0].node == here else 1))
             for link in topology.links_of(here)
-            if link is not way[-1].link
+            if link is not path[-1].link
         ]

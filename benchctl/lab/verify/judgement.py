@@ -241,12 +241,12 @@ def _loss(leg: LinkPath, train: Train) -> PromiseFinding:
 
 def due_of(settings: LinkSettings, frame_bytes: int, sent_ns: Sequence[int]) -> dict[int, int]:
     """Return the times at which the model delivers these frames, over an idle link."""
-    way: OneWay[int] = OneWay(settings, "")
+    model: OneWay[int] = OneWay(settings, "")
     for number, now_ns in enumerate(sent_ns):
-        way.arrive(now_ns, frame_bytes, number)
+        model.arrive(now_ns, frame_bytes, number)
     due: dict[int, int] = {}
-    while (next_ns := way.next_ns()) < NEVER_NS:
-        due |= {number: due_ns for due_ns, number in way.due(next_ns)}
+    while (next_ns := model.next_ns()) < NEVER_NS:
+        due |= {number: due_ns for due_ns, number in model.due(next_ns)}
     return due
 
 

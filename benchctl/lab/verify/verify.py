@@ -176,8 +176,8 @@ def fail_on_a_path(lab: Lab, found: Iterable[Together]) -> list[Together]:
     Raises LabError.
     """
     failed: list[Together] = []
-    for one in found:
-        hops = _path_over(lab.topology, one.leg.hops) if one.problem else ()
+    for measured in found:
+        hops = _path_over(lab.topology, measured.leg.hops) if measured.problem else ()
         again, _ = together(lab, {hop: hop.settings.rate_bps for hop in hops})
         failed += [each for each in again if each.problem]
     return list({(each.leg, each.others): each for each in failed}.values())
@@ -212,7 +212,7 @@ def ceiling_bps(emulator: Emulator | None = None) -> float:
 
 def _calm(counted: Iterable[Carried]) -> bool:
     """Return whether the machine let the emulators be in time."""
-    return not any(one.strain for one in counted)
+    return not any(carried.strain for carried in counted)
 
 
 # --- measuring one link ----------------------------------------------------------------------

@@ -49,10 +49,10 @@ def held_bytes(thing: object) -> int:
     found: dict[int, object] = {}
     waiting: list[object] = [thing]
     while waiting:
-        one = waiting.pop()
-        if id(one) not in found and not isinstance(one, _OF_THE_PROGRAM):
-            found[id(one)] = one
-            waiting += gc.get_referents(one)
+        item = waiting.pop()
+        if id(item) not in found and not isinstance(item, _OF_THE_PROGRAM):
+            found[id(item)] = item
+            waiting += gc.get_referents(item)
     return sum(map(sys.getsizeof, found.values()))
 
 

@@ -66,17 +66,17 @@ def judge_commands(subject: Subject) -> Iterator[Fault | str]:
     for reached in report.reached:
         yield Fault(f"a method does what only benchctl does: {reached}", _PURE)
     differing: set[str] = set()
-    for case, one, other, apart in zip(cases, here, again, report.told, strict=True):
-        places = {"another call": other, "another process, environment and directory": apart}
+    for case, said, repeated, apart in zip(cases, here, again, report.told, strict=True):
+        places = {"another call": repeated, "another process, environment and directory": apart}
         for where, there in places.items():
-            for name in sorted(one.keys() - differing):
-                if one[name] != there.get(name):
+            for name in sorted(said.keys() - differing):
+                if said[name] != there.get(name):
                     differing.add(name)
-                    text = f"{name} is {one[name]!r} and in {where} {there.get(name)!r} ({case})"
+                    text = f"{name} is {said[name]!r} and in {where} {there.get(name)!r} ({case})"
                     yield Fault(text, _PURE)
-        yield from _malformed(case, one)
+        yield from _malformed(case, said)
         yield from _shared(backend, case)
-    built = sum(isinstance(one.get("client().argv"), tuple) for one in here)
+    built = sum(isinstance(said.get("client().argv"), tuple) for said in here)
     if not built:
         rejected = next(iter(here)).get("client()", "")
         yield Fault(
@@ -86,22 +86,22 @@ def judge_commands(subject: Subject) -> Iterator[Fault | str]:
     yield f"{built} of {len(cases)} flows have a command"
 
 
-def _malformed(case: Case, one: Mapping[str, Any]) -> Iterator[Fault]:
+def _malformed(case: Case, said: Mapping[str, Any]) -> Iterator[Fault]:
     for end in ("client()", "server()"):
-        argv = one.get(f"{end}.argv")
+        argv = said.get(f"{end}.argv")
         if argv is None:
             continue
-        words = [*argv, *one[f"{end}.env"], *one[f"{end}.env"].values()]
+        words = [*argv, *said[f"{end}.env"], *said[f"{end}.env"].values()]
         if not isinstance(argv, tuple) or not argv or not all(isinstance(w, str) for w in words):
             yield Fault(
                 f"{end}.argv is {argv!r} ({case})", "it is a tuple of texts, the program's first"
             )
-        name = one[f"{end}.stop_signal"]
+        name = said[f"{end}.stop_signal"]
         if name not in signal.Signals.__members__:
             yield Fault(f"{end}.stop_signal is {name!r}", 'it is a name such as "SIGINT"')
-    if not 0 < one.get("duration_s()", 1) < float("inf"):
+    if not 0 < said.get("duration_s()", 1) < float("inf"):
         yield Fault(
-            f"duration_s() is {one['duration_s()']!r} ({case})",
+            f"duration_s() is {said['duration_s()']!r} ({case})",
             "return the expected time of the client in seconds; benchctl ends it soon after",
         )
 

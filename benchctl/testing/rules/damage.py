@@ -72,8 +72,8 @@ def _part_twice(dice: random.Random, data: bytes) -> bytes:
 
 def _lines_in_another_order(dice: random.Random, data: bytes) -> bytes:
     lines = data.splitlines(keepends=True)
-    one, other = dice.randrange(len(lines)), dice.randrange(len(lines))
-    lines[one], lines[other] = lines[other], lines[one]
+    first, second = dice.randrange(len(lines)), dice.randrange(len(lines))
+    lines[first], lines[second] = lines[second], lines[first]
     return b"".join(lines)
 
 

@@ -110,7 +110,7 @@ def _of_figure(figure: tuple[str, Any]) -> str:
         return _not_finite({name: value})
     if unknown := value.keys() - _STATISTICS:
         return f"{name} with {', '.join(sorted(unknown))}"
-    return _not_finite({f"{name}.{key}": one for key, one in value.items()})
+    return _not_finite({f"{name}.{key}": statistic for key, statistic in value.items()})
 
 
 def _not_finite(values: Mapping[str, Any]) -> str:

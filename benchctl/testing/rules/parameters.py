@@ -66,20 +66,24 @@ def _schema(subject: Subject) -> JsonSchema:
 
 def _resolved(node: Any, defs: JsonSchema) -> Any:
     if isinstance(node, list):
-        return [_resolved(one, defs) for one in node]
+        return [_resolved(item, defs) for item in node]
     if not isinstance(node, dict):
         return node
     if "$ref" in node:
         node = {**defs[node["$ref"].rpartition("/")[2]], **node}
         del node["$ref"]
-    return {name: _resolved(one, defs) for name, one in node.items()}
+    return {name: _resolved(part, defs) for name, part in node.items()}
 
 
 def _parts(schema: JsonSchema) -> Iterator[JsonSchema]:
     """Yield a schema and all of its alternatives."""
     yield schema
-    for one in (*schema.get("anyOf", ()), *schema.get("oneOf", ()), *schema.get("allOf", ())):
-        yield from _parts(one)
+    for alternative in (
+        *schema.get("anyOf", ()),
+        *schema.get("oneOf", ()),
+        *schema.get("allOf", ()),
+    ):
+        yield from _parts(alternative)
 
 
 def _unit(name: str, schema: JsonSchema) -> Iterator[Fault]:
@@ -98,8 +102,8 @@ def _accepted(subject: Subject, name: str, schema: JsonSchema) -> Iterator[Fault
         try:
             params = model.model_validate({**given, name: value})
         except ValidationError as error:
-            of_field = [one for one in error.errors() if one["loc"][:1] == (name,)]
-            if any(one["type"] not in _LIMITS for one in of_field):
+            of_field = [detail for detail in error.errors() if detail["loc"][:1] == (name,)]
+            if any(detail["type"] not in _LIMITS for detail in of_field):
                 yield Fault(
                     f"the schema offers {name} = {value!r}, but: {of_field[0]['msg']}",
                     "let the type say what is accepted: Literal, Field(ge=…), or the quantities of"

@@ -66,9 +66,9 @@ def _cut(channel: Channel, data: bytes, places: Sequence[int] | None) -> Blocks:
 
 
 def _difference(whole: Sequence[Event], error: str, cut: Sequence[Event], cut_error: str) -> str:
-    for number, (one, other) in enumerate(zip(whole, cut, strict=False)):
-        if one != other:
-            return f"event {number} is {other!r}, and in one piece {one!r}"
+    for number, (whole_event, cut_event) in enumerate(zip(whole, cut, strict=False)):
+        if whole_event != cut_event:
+            return f"event {number} is {cut_event!r}, and in one piece {whole_event!r}"
     counts = [f"{len(whole)} events {error}", f"{len(cut)} events {cut_error}"]
     return f"{counts[1].strip()}, and in one piece {counts[0].strip()}"
 
@@ -77,9 +77,9 @@ def _as_expected(name: str, events: Sequence[Event], expected: str) -> Iterator[
     from benchctl.testing.transcript import events_text
 
     found, wanted = events_text(events).splitlines(), expected.splitlines()
-    for number, (one, other) in enumerate(zip(found, wanted, strict=False)):
-        if one != other:
-            text = f"{name}: event {number} is {one}, expected {other}"
+    for number, (found_line, wanted_line) in enumerate(zip(found, wanted, strict=False)):
+        if found_line != wanted_line:
+            text = f"{name}: event {number} is {found_line}, expected {wanted_line}"
             break
     else:
         if len(found) == len(wanted):
@@ -149,7 +149,11 @@ def judge_metrics(subject: Subject) -> Iterator[Fault | str]:
                 )
                 break
     own = [metric.name for metric in subject.backend.capabilities.metrics]
-    unseen = [one for one in (subject.backend.capabilities.headline, *own) if one not in emitted]
+    unseen = [
+        metric_name
+        for metric_name in (subject.backend.capabilities.headline, *own)
+        if metric_name not in emitted
+    ]
     yield f"{len(emitted)} metrics" + (f", never {', '.join(unseen)}" if unseen else "")
 
 
@@ -173,13 +177,13 @@ def judge_laws(subject: Subject) -> Iterator[Fault | str]:
                 fold.add_summary(event)
         parameters = transcript.flow(subject.backend).params.model_dump(by_alias=True)
         terms = replace(terms_of(parameters), lasted_s=fold.lasted_s)
-        told = fold.figures()
-        named += sum(figure.broken is not None for figure in told.values())
-        count += len(told)
+        figures = fold.figures()
+        named += sum(figure.broken is not None for figure in figures.values())
+        count += len(figures)
         unnamed = {
             key: figure
-            for key, figure in held(told, terms, fold.others()).items()
-            if figure.broken is not None and (key not in told or told[key].broken is None)
+            for key, figure in held(figures, terms, fold.others()).items()
+            if figure.broken is not None and (key not in figures or figures[key].broken is None)
         }
         for text in sentences(unnamed):
             yield Fault(

@@ -86,8 +86,8 @@ def hold(rule: Rule[T], subject: T) -> None:
     finding = rule.finding(subject)
     if finding.standing is Standing.NOT_CHECKED:
         raise NotCheckedError(finding.seen)
-    told = [f"{fault.what}\n  what to do: {fault.remedy}" for fault in finding.faults]
-    assert not told, "\n".join([f"{rule.name}: {rule.claim}", *told])
+    texts = [f"{fault.what}\n  what to do: {fault.remedy}" for fault in finding.faults]
+    assert not texts, "\n".join([f"{rule.name}: {rule.claim}", *texts])
 
 
 def fault_of(error: BaseException, during: str = "") -> Fault:

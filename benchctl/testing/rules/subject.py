@@ -46,8 +46,8 @@ class Case:
         return replace(self.base.flow(backend), **self.asked)
 
     def __str__(self) -> str:
-        told = {**self.base.parameters, **self.asked}
-        words = [f"{name}={value}" for name, value in told.items()]
+        parameters = {**self.base.parameters, **self.asked}
+        words = [f"{name}={value}" for name, value in parameters.items()]
         return ", ".join([str(self.base.direction or "any direction"), *words])
 
 
@@ -167,11 +167,11 @@ class Subject:
         Raises NotCheckedError if there is no such transcript.
         """
         fields = self.backend.parameters.model_fields.values()
-        if not any(one.is_required() for one in fields):
+        if not any(parameter.is_required() for parameter in fields):
             return {}
-        for one in self.transcripts.values():
-            if one.parameters:
-                return one.parameters
+        for transcript in self.transcripts.values():
+            if transcript.parameters:
+                return transcript.parameters
         raise NotCheckedError("needs a transcript: some parameters have no default")
 
     @property

@@ -99,15 +99,15 @@ class Quota:
     def take(self, claim: Claim, request: SessionRequest) -> Accept:
         """Hold a claim; anything but OK says why not (RFC 4656, section 3.3)."""
         limits = self._limits
-        one = limits.client_sessions, limits.client_rate_bps, limits.client_packets
+        per_client = limits.client_sessions, limits.client_rate_bps, limits.client_packets
         together = limits.sessions, limits.rate_bps, limits.packets
         unused = _Share()
         if duration_s(request) > limits.duration_s or not (
-            unused.fits(claim, *one) and unused.fits(claim, *together)
+            unused.fits(claim, *per_client) and unused.fits(claim, *together)
         ):
             return Accept.PERMANENT_LIMIT
         share = self._shares.get(claim.origin) or _Share()
-        if not share.fits(claim, *one) or not self._all.fits(claim, *together):
+        if not share.fits(claim, *per_client) or not self._all.fits(claim, *together):
             return Accept.TEMPORARY_LIMIT
         self._shares[claim.origin] = share
         for held in (share, self._all):

@@ -135,8 +135,8 @@ def _ways(direction: Direction) -> dict[str, int | None]:
     """Return on which way packets of a two-way session were lost, as far as that is known."""
     if not isinstance(direction, TwoWaySession):
         return {}
-    ways = direction.lost_ways
-    return {"lost_send": ways and ways.send, "lost_receive": ways and ways.receive}
+    lost = direction.lost_ways
+    return {"lost_send": lost and lost.send, "lost_receive": lost and lost.receive}
 
 
 class TextOutput(Output):
@@ -149,10 +149,11 @@ class TextOutput(Output):
     def started(self, address: Any, settings: Any, directions: Mapping[str, Direction]) -> None:
         self._server = plain_address(address)[0]
         self._directions = directions
-        way = " each way" if len(directions) == 2 else ""
+        each_way = " each way" if len(directions) == 2 else ""
         where = "from" if list(directions) == ["receive"] else "to"
         say(
-            f"{settings.packet_count} packets{way}, {_milliseconds(settings.interval_s)} ms apart, "
+            f"{settings.packet_count} packets{each_way}, "
+            f"{_milliseconds(settings.interval_s)} ms apart, "
             f"{where} {address_text(plain_address(address))}",
             sys.stdout,
         )
@@ -163,8 +164,8 @@ class TextOutput(Output):
 
     def finished(self, clock: ClockState) -> None:
         session = self._directions.get("both")
-        ways = session.ways if isinstance(session, TwoWaySession) else self._directions
-        for line in clock_lines(ways, clock):
+        directions = session.ways if isinstance(session, TwoWaySession) else self._directions
+        for line in clock_lines(directions, clock):
             say(line, sys.stdout)
 
 

@@ -379,13 +379,13 @@ class _ControlClient:
         self._take_messages()
         raise Problem("peer", f"a stream broke: {describe_os_error(failure)}")
 
-    def _result(self, told: dict[str, Any]) -> dict[str, Any]:
+    def _result(self, server_result: dict[str, Any]) -> dict[str, Any]:
         """Return the whole result, from the server's figures and our own."""
         settings = self._settings
         directions = {}
         for direction, side in self._sides.items():
             self._unavailable.update(side.unavailable)
-            theirs = told["directions"].get(direction)
+            theirs = server_result["directions"].get(direction)
             if theirs is None:
                 raise Problem("peer", f"no figures for direction {direction}")
             check_figures(theirs, not side.sends, settings.streams, settings.protocol)
@@ -396,8 +396,8 @@ class _ControlClient:
             "throughput_bps": sum(whole["throughput_bps"] for whole in directions.values()),
             "directions": directions,
             **responsiveness([*self._probed], self._loaded_rtts_s),
-            "cpu": {"client": self._cpu.read(), "server": told["cpu"]},
-            "unavailable": {"client": self._unavailable, "server": told["unavailable"]},
+            "cpu": {"client": self._cpu.read(), "server": server_result["cpu"]},
+            "unavailable": {"client": self._unavailable, "server": server_result["unavailable"]},
         }
 
     def _note_time(self, direction: str, receiver: Mapping[str, Any]) -> None:

@@ -162,9 +162,9 @@ def parse_flags(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     if flags.probe and (flags.udp or not flags.interval):
         parser.error("--probe needs a load over TCP, and --interval")
     flags.pause_reading.sort()
-    for one, other in zip(flags.pause_reading, flags.pause_reading[1:]):
-        if other.at_s < one.at_s + one.length_s:
-            parser.error(f"the pause at {other.at_s:g} s begins before the one before it has ended")
+    for earlier, later in zip(flags.pause_reading, flags.pause_reading[1:]):
+        if later.at_s < earlier.at_s + earlier.length_s:
+            parser.error(f"the pause at {later.at_s:g} s begins before the one before it has ended")
     if flags.plain:
         _refuse_beside_plain(parser, flags)
     if flags.client:
