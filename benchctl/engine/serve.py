@@ -27,7 +27,7 @@ from benchctl.api import (
 from benchctl.backends import AnyBackend
 from benchctl.engine.runner.signals import STOPPING
 from benchctl.engine.trial.ends import READY_S
-from benchctl.errors import MissingError, PluginError, UsageError
+from benchctl.errors import BenchctlError, MissingError, UsageError
 from benchctl.hosts.local.spawn import LocalSpawner, Spawner, has_ended, stop
 from benchctl.hosts.ssh.programs import located
 from benchctl.hosts.tasks import cancel, run_to_end
@@ -178,7 +178,7 @@ class _Output:
         try:
             with plugin_bugs("the plugin's parser failed", ParserError):
                 events = step()
-        except (ParserError, PluginError) as error:
+        except (ParserError, BenchctlError) as error:
             events = [Failure(FailureKind.TOOL, f"its output is not understood: {error}")]
         for event in events:
             if isinstance(event, Ready):

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchctl.api import ParserError
-from benchctl.errors import PluginError, UsageError
+from benchctl.errors import MissingError, UsageError
 from benchctl.imports.files import MOST_FILES, File, files_in, is_store, name_of, read
 from benchctl.imports.kinds import FileKind, Trials
 from benchctl.imports.result import ImportedRun, Left
@@ -134,12 +134,12 @@ class _Group:
     def _recognised(self, file: File) -> tuple[FileKind | None, Trials]:
         """Return the kind of a file, and what it measured. Raises ParserError."""
         kinds, asked = self._request.kinds, self._request.kind
-        failed: PluginError | None = None
+        failed: MissingError | None = None
         for kind in kinds.values():
             if asked in (None, kind.name):
                 try:
                     trials = kind.read(file.data)
-                except PluginError as error:
+                except MissingError as error:
                     failed = failed or error
                     continue
                 if trials is not None:

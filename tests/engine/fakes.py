@@ -25,6 +25,7 @@ from benchctl.api import (
     Tool,
     Warn,
 )
+from benchctl.errors import StoreError
 from benchctl.hosts.clocks import OURS
 
 EPOCH = 1_000_000.0
@@ -277,6 +278,10 @@ class ChoosyBackend(FakeBackend):
             raise ValueError("version 1 here cannot do this")
         if flow.params.label == "bug":
             raise KeyError("label")
+        if flow.params.label == "ours":
+            raise StoreError("of benchctl's own errors", "look there")
+        if flow.params.label == "exit":
+            raise SystemExit(3)
         return super().client(flow)
 
     def server(self, flow):

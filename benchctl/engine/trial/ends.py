@@ -35,7 +35,7 @@ from benchctl.api import (
     Tool,
 )
 from benchctl.backends import AnyBackend, installed
-from benchctl.errors import HostError, PluginError
+from benchctl.errors import BenchctlError, HostError
 from benchctl.hosts.clocks import OURS, HostClock
 from benchctl.hosts.local.spawn import Process, Spawner, has_ended, stop
 from benchctl.hosts.secrets import read_secrets
@@ -331,7 +331,7 @@ class CommandEnd:
         except ValueError as error:  # the tool on this host cannot do what the flow asks
             self._fail(FailureKind.PARAMETER, str(error))
             return None
-        except PluginError as error:
+        except BenchctlError as error:
             self._fail(FailureKind.PARAMETER, error.message, error.hint)
             return None
         if command is None or self._host.reach is not None:
@@ -422,7 +422,7 @@ class CommandEnd:
             self._is_mute = True  # later output cannot be understood
             self._fail(FailureKind.TOOL, f"not understood: {error}")
             return
-        except PluginError as error:
+        except BenchctlError as error:
             self._is_mute = True
             self._fail(FailureKind.TOOL, error.message, error.hint)
             return

@@ -51,12 +51,20 @@ def test_a_server_that_the_tool_here_cannot_be_fails_the_flow_before_any_command
     assert outcome.commands == []
 
 
-def test_a_backend_with_a_bug_fails_its_flow_and_ends_the_others(measure):
+@pytest.mark.parametrize(
+    ("label", "why"),
+    [
+        ("bug", "the plugin failed to build a command: KeyError: 'label'"),
+        ("exit", "the plugin failed to build a command: SystemExit: 3"),
+        ("ours", "of benchctl's own errors"),
+    ],
+)
+def test_a_backend_with_a_bug_fails_its_flow_and_ends_the_others(measure, label, why):
     outcome = measure(
-        {"server": SERVER, "client": GOOD}, flow("a"), flow("b", label="bug", backend="choosy")
+        {"server": SERVER, "client": GOOD}, flow("a"), flow("b", label=label, backend="choosy")
     )
     assert {f.name: f.status for f in outcome.flows} == {"a": "interrupted", "b": "failed"}
-    assert outcome.trial.error == "b: the plugin failed to build a command: KeyError: 'label'"
+    assert outcome.trial.error == f"b: {why}"
     assert all(process.has_ended for process in outcome.processes)
 
 
