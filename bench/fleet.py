@@ -12,7 +12,6 @@ import asyncio
 import json
 import os
 import resource
-import socket
 import sqlite3
 import statistics
 import subprocess
@@ -76,11 +75,12 @@ def why_no_server() -> str:
 
 async def _measure(folder: Path, count: int) -> None:
     from benchctl.fleet.admin.directory import FleetDirectory
-    from benchctl.fleet.admin.server import TrialServer
+    from benchctl.fleet.admin.server import DEFAULT_PORT, TrialServer
     from benchctl.fleet.trust.keys import SigningKey
     from benchctl.fleet.trust.membership import read_membership
+    from benchctl.hosts.sent.ports import free_ports
 
-    address = f"127.0.0.1:{_free_port()}"
+    address = f"127.0.0.1:{next(free_ports('127.0.0.1', DEFAULT_PORT))}"
     directory = FleetDirectory.make(folder / "bench", "bench", address, address, time.time())
     names = [f"h{number}" for number in range(count)]
     keys = {name: SigningKey.make() for name in names}
@@ -253,13 +253,6 @@ def _cpu_s(pid: int) -> float:
 
 def _memory_bytes(pid: int) -> float:
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * resource.getpagesize()
-
-
-def _free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port: int = found.getsockname()[1]
-        return port
 
 
 if __name__ == "__main__":

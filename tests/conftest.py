@@ -13,7 +13,7 @@ import pytest
 from fork_server import ForkServer
 from hypothesis import HealthCheck, given, settings
 from hypothesis.strategies import none
-from ports import Lender
+from ports import lend_port
 
 # The same examples on every run, and no limit of time: a busy machine is no defect. The first draw
 # of a process reads every module for its constants, which counts as slow drawing.
@@ -87,15 +87,8 @@ def fork_server():
         yield server
 
 
-@pytest.fixture(scope="session")
-def lend_port():
-    """Return, with each call, a port that nothing else takes in this session."""
-    with Lender() as lender:
-        yield lender.lend
-
-
 @pytest.fixture
-def port(lend_port):
+def port():
     return lend_port()
 
 

@@ -8,12 +8,13 @@ import errno
 import socket
 import sys
 from contextlib import ExitStack
+from functools import cache
 from pathlib import Path
 
 # Below are the default ports of tools, which runs use that name none.
 _FIRST = 10_000
-# Some count up from the port that they are given: those who look for a free one, and streams.
-_STEP = 8
+SPARE = 7
+"""Ports from one that is lent to the next: streams and who looks for a free one count up."""
 _RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
 # The first port of that range by default: Linux 32768, others 49152.
 _DEFAULT_RANGE = "32768 60999"
@@ -25,7 +26,7 @@ def below_the_kernels(text):
     """Return the ports to lend, by the text of ip_local_port_range."""
     low = int(text.split()[0])
     # Where the kernel gives away all of them, only the other rules hold.
-    return range(_FIRST, low if low > _FIRST else int(_DEFAULT_RANGE.split()[0]), _STEP)
+    return range(_FIRST, low if low > _FIRST else int(_DEFAULT_RANGE.split()[0]), SPARE + 1)
 
 
 class Lender:
@@ -60,6 +61,16 @@ class Lender:
         except OSError:
             return not sys.platform.startswith("linux")
         return True
+
+
+@cache
+def _lender():
+    return Lender()
+
+
+def lend_port():
+    """Return a port that nothing else takes while this process lives, nor ``SPARE`` after it."""
+    return _lender().lend()
 
 
 def _is_free(port):

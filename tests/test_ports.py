@@ -8,14 +8,14 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from ports import Lender, below_the_kernels
+from ports import Lender, below_the_kernels, lend_port
 
 OWN = f"benchctl test {os.getpid()}"
 KINDS = {"tcp": socket.SOCK_STREAM, "udp": socket.SOCK_DGRAM}
 
 
 @pytest.fixture
-def three(lend_port):
+def three():
     """Ports that are this test's for the session; its own lenders have locks of another name."""
     return [lend_port() for _ in range(3)]
 

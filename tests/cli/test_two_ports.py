@@ -6,6 +6,7 @@ import socket
 from pathlib import Path
 
 import pytest
+from ports import lend_port
 from waiting import COMMAND_S
 
 PLUGIN = Path(__file__).with_name("two_ports.py")
@@ -13,7 +14,7 @@ FLOW = '[flows.main]\nbackend = "two_ports"\n'
 
 
 @pytest.fixture
-def two_ports(benchctl, lend_port):
+def two_ports(benchctl):
     """Return the port of the tool, which is free, as the one after it may not be."""
     port = lend_port()
     plugin = benchctl.directory / "two_ports.py"

@@ -10,6 +10,7 @@ from typing import get_type_hints
 
 import pytest
 from docs.documents import blocks_of, filled, names_in, section, table
+from ports import lend_port
 
 from benchctl import api
 from benchctl.testing import EXPORTER_RULES, IMPORTER_RULES, RULES
@@ -20,7 +21,7 @@ BACKEND, WRITTEN = "benchctl_echotime/echotime.py", "default_port=7007"
 
 
 @pytest.fixture(scope="module")
-def package(tmp_path_factory, shell_in, lend_port):
+def package(tmp_path_factory, shell_in):
     """Follow the page, and return the directory of the package that its reader has then."""
     shell = shell_in(tmp_path_factory.mktemp("empty"))
     texts, written, chosen = {}, set(), ""

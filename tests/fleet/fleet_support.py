@@ -1,11 +1,11 @@
 """A fleet's directory and a real server for tests."""
 
 import asyncio
-import socket
 import time
 from contextlib import asynccontextmanager
 
 import pytest
+from ports import lend_port
 
 from benchctl.errors import MissingError
 from benchctl.fleet.admin.directory import FleetDirectory
@@ -23,17 +23,11 @@ def need_server():
         pytest.skip(f"{error.message}: {error.hint}")
 
 
-def free_port():
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
-        return listening.getsockname()[1]
-
-
 class Fleet:
     """A fleet with some hosts and people, whose keys a test has."""
 
     def __init__(self, path, *, hosts=("paris", "rome"), people=("alice", "bob")):
-        address = f"127.0.0.1:{free_port()}"
+        address = f"127.0.0.1:{lend_port()}"
         self.directory = FleetDirectory.make(path / "lab", "lab", address, address, time.time())
         self.keys = {name: SigningKey.make() for name in (*hosts, *people)}
         for name in hosts:

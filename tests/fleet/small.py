@@ -2,13 +2,13 @@
 
 import asyncio
 import secrets
-import socket
 import time
 from contextlib import AsyncExitStack, closing, suppress
 from dataclasses import dataclass
 from typing import Any
 
 from fleet.broker import Broker
+from ports import SPARE, lend_port
 
 from benchctl.backends import installed
 from benchctl.engine.checks.tools import Toolbox
@@ -42,11 +42,9 @@ HERE = Limits(networks=("127.0.0.0/8",))
 
 
 def some_ports():
-    """Return the first and the last of a range that is likely free: tests run at the same time."""
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        first = min(found.getsockname()[1], 65_000)
-    return first, first + 20
+    """Return the first and the last of a range that no other test uses."""
+    first = lend_port()
+    return first, first + SPARE
 
 
 # Both are this machine, as are the hosts of other tests.

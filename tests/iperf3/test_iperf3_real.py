@@ -10,6 +10,7 @@ from dataclasses import replace
 import pytest
 from ends import Bench, drive, tool_of
 from iperf3.iperf3_support import effective, only, samples, summary
+from ports import lend_port
 
 from benchctl.api import (
     Direction,
@@ -331,7 +332,7 @@ def test_a_login_without_a_password_says_where_to_put_it(bench, login, monkeypat
     assert "IPERF3_PASSWORD" in failure.hint
 
 
-def test_source_port_burst_and_options_reach_the_program(bench, lend_port):
+def test_source_port_burst_and_options_reach_the_program(bench):
     client, server = bench.run(
         source_port=lend_port(), rate="20Mbit", burst=4, options=["--no-fq-socket-pacing"],
         **BUFFERS,

@@ -83,16 +83,14 @@ def test_a_server_that_does_not_answer_gives_no_figure_and_holds_nothing_up():
         assert probes.take(0.0) == []
 
 
-def test_a_server_that_refuses_gives_no_figure():
-    with socket.create_server(("127.0.0.1", 0)) as closed:
-        remote = closed.getsockname()
+def test_a_server_that_refuses_gives_no_figure(port):
     tried = []
 
     def opened():
         tried.append(socket.socket())
         return tried[-1]
 
-    probes = ResponseProbes(opened, remote, b"hello", 0.001)
+    probes = ResponseProbes(opened, ("127.0.0.1", port), b"hello", 0.001)
     probes.start()
     wait_until(lambda: len(tried) > 3)
     probes.stop()

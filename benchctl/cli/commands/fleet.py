@@ -107,13 +107,15 @@ def init(
     Nothing is started. Who administers the fleet uses DIR/admin.fleet.
     """
     from benchctl.fleet.admin.directory import FleetDirectory, check_address, check_name
-    from benchctl.fleet.admin.server import find_server, free_port
+    from benchctl.fleet.admin.server import DEFAULT_PORT, find_server
     from benchctl.fleet.admin.units import write_units
     from benchctl.fleet.trust.keys import fingerprint
+    from benchctl.hosts.sent.ports import free_ports
 
     program = find_server()
     if address is None:
-        listen = address = listen or f"127.0.0.1:{free_port()}"
+        port = next(free_ports("127.0.0.1", DEFAULT_PORT))
+        listen = address = listen or f"127.0.0.1:{port}"
     check_address(address)
     listen = check_address(listen or f"0.0.0.0:{address.rpartition(':')[2]}")
     name = check_name(name or directory.absolute().name.lower())

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import re
 import shutil
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -30,6 +29,9 @@ HOW_TO_GET: Final = (
 )
 ENDS_WITH_US: Final = ("setpriv", "--pdeathsig", "TERM") if sys.platform == "linux" else ()
 """Goes before a command that must not outlive this process, however it ends."""
+
+DEFAULT_PORT: Final = 4222
+"""That of NATS."""
 
 _START_S: Final = 15.0
 _VERSION: Final = re.compile(r"v?(\d+)\.(\d+)\.(\d+)")
@@ -56,14 +58,6 @@ def find_server() -> str:
         least = ".".join(map(str, LEAST_VERSION))
         raise MissingError(f"{path} is {version}, {least} or newer is needed", HOW_TO_GET)
     return path
-
-
-def free_port() -> int:
-    """Return a port of loopback that is free now."""
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port: int = found.getsockname()[1]
-        return port
 
 
 class TrialServer:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -10,10 +11,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from fleet.fleet_support import free_port, need_server
+from fleet.fleet_support import need_server
+from ports import lend_port
 from waiting import wait_until
 
 from benchctl.fleet.admin.directory import FleetDirectory
+from benchctl.fleet.admin.server import DEFAULT_PORT
+from benchctl.hosts.sent.ports import candidates
 
 BENCHCTL = [sys.executable, "-P", "-m", "benchctl"]
 
@@ -48,8 +52,15 @@ def fleet_up(path):
 @pytest.fixture
 def made(tmp_path, run):
     need_server()
-    run("fleet", "init", "lab", cwd=tmp_path)
+    run("fleet", "init", "lab", "--listen", f"127.0.0.1:{lend_port()}", cwd=tmp_path)
     return tmp_path
+
+
+def test_a_trial_s_server_has_a_port_that_no_connection_is_given(tmp_path, run):
+    need_server()
+    done = run("fleet", "init", "lab", cwd=tmp_path)
+    port = int(re.search(r"^fleet lab at 127\.0\.0\.1:(\d+)$", done.stderr, re.M)[1])
+    assert port in candidates(DEFAULT_PORT)
 
 
 def children(process):
@@ -151,7 +162,7 @@ def test_the_first_commands_of_the_page_lead_to_a_host(tmp_path, run):
     assert len(lines) <= 10
     typed = [words[1:] for words in lines if words[0] == "benchctl" and "--over-ssh" not in words]
     (init,) = [words for words in typed if words[:2] == ["fleet", "init"]]
-    init[init.index("--address") + 1] = f"127.0.0.1:{free_port()}"
+    init[init.index("--address") + 1] = f"127.0.0.1:{lend_port()}"
     run(*init, "--listen", init[-1], cwd=tmp_path)
     with fleet_up(tmp_path):
         for words in typed[1:]:

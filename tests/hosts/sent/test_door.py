@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 import pytest
 from needs import PYTHONS
+from ports import lend_port
 from waiting import COMMAND_S
 
 from benchctl.hosts.sent import port_check as door
@@ -38,7 +39,7 @@ def knocked(python, *places):
 
 @pytest.mark.parametrize("python", PYTHONS)
 @pytest.mark.parametrize("address", ["127.0.0.1", "::1"])
-def test_an_open_port_and_a_closed_one_are_told_apart(python, address, lend_port):
+def test_an_open_port_and_a_closed_one_are_told_apart(python, address):
     port, closed = lend_port(), lend_port()
     with opened(python, address, port):
         first, second = knocked(python, address, port, address, closed)
@@ -47,7 +48,7 @@ def test_an_open_port_and_a_closed_one_are_told_apart(python, address, lend_port
 
 
 @pytest.mark.parametrize("python", PYTHONS)
-def test_several_ports_are_open_at_the_same_time(python, lend_port):
+def test_several_ports_are_open_at_the_same_time(python):
     ports = [lend_port() for _ in range(3)]
     places = [word for port in ports for word in ("127.0.0.1", port)]
     with opened(python, *places[:4]):
