@@ -39,19 +39,19 @@ def fewest_packets(figures: Figures) -> float:
 class FlowReport(Struct, frozen=True):
     """One flow of a trial, by its last attempt.
 
-    ``told`` are all its figures, also those that break a law. ``intervals`` are those of its rate,
-    as far as they were counted.
+    ``reported`` are all its figures, also those that break a law. ``intervals`` are those of its
+    rate, as far as they were counted.
     """
 
     flow: RecordedFlow
-    told: Figures
+    reported: Figures
     events: Sequence[FlowEvent] = ()
     intervals: int = 0
 
     @property
     def figures(self) -> Figures:
         """Its figures that count."""
-        return counting(self.told)
+        return counting(self.reported)
 
 
 class TrialReport(Struct, frozen=True):

@@ -1,9 +1,9 @@
 """The log of schedules as pages for the mesh show it."""
 
-from benchctl.report.mesh.changes import ToldChange
+from benchctl.report.mesh.changes import LoggedChange
 from benchctl.report.mesh.reading import point_text
 from benchctl.schedule.book import LogEntry, What
-from benchctl.schedule.pages import told_of
+from benchctl.schedule.pages import log_of
 
 FIGURE = {
     "metric": "throughput_bps", "flow": "main", "direction": "send", "point": {"n": "1"},
@@ -19,12 +19,12 @@ def test_what_is_new_is_told_with_its_changes_and_each_run_is_not():
         LogEntry(What.CHANGE, 3.0, "nightly", run="r9", text="it is slower", figures=(FIGURE,)),
         LogEntry(What.FAILING, 4.0, "another", run="r8", text="all", reasons=("all",)),
     ]
-    (told,) = told_of(entries, ["nightly"])
+    (told,) = log_of(entries, ["nightly"])
     assert (told.time, told.run) == (3.0, "r9")
     assert told.text == "nightly, change: r9: it is slower"
     point = point_text({"n": 1})
     assert told.changes == [
-        ToldChange(
+        LoggedChange(
             "throughput_bps", "main", "send", point, 1_795_220_712.0, "r7", 1e6, 8e5, "worse"
         )
     ]
@@ -32,7 +32,7 @@ def test_what_is_new_is_told_with_its_changes_and_each_run_is_not():
 
 def test_a_figure_of_another_version_is_left_out():
     entry = LogEntry(What.CHANGE, 3.0, "nightly", figures=({"metric": 7}, FIGURE))
-    (told,) = told_of([entry], ["nightly"])
+    (told,) = log_of([entry], ["nightly"])
     assert len(told.changes) == 1
 
 
@@ -47,6 +47,6 @@ def test_figures_that_are_found_later_belong_to_their_change():
             figures=(later,),
         ),
     ]  # fmt: skip
-    (told,) = told_of(entries, ["nightly"])
+    (told,) = log_of(entries, ["nightly"])
     assert (told.time, told.text) == (3.0, "nightly, change: r9: it is slower; so is jitter")
     assert [change.metric for change in told.changes] == ["throughput_bps", "jitter_s"]

@@ -84,7 +84,7 @@ class Outcome(Struct, frozen=True):
         return self.answer is Answer.NOT_MET and self.severity is Severity.ERROR
 
     @property
-    def told(self) -> str:
+    def remark(self) -> str:
         """What to say of it if it is not met: ``expectation not met: …``."""
         kind = "expectation" if self.severity is Severity.ERROR else "warning: expectation"
         return f"{kind} {self.answer}: {self.text}{f' ({self.why})' if self.why else ''}"

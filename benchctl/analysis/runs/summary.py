@@ -39,7 +39,7 @@ def measured_in(
     """
     for flow in flows:
         if flow.flow.status.counts:
-            broken = {key: figure for key, figure in flow.told.items() if not figure.counts}
+            broken = {key: figure for key, figure in flow.reported.items() if not figure.counts}
             yield Measured(point, flow.flow.name, flow.figures, flow.events, flow.intervals, broken)
     whole = {
         ("", metric): Figure(value, "samples")

@@ -66,7 +66,7 @@ def _values(condition: Condition, ended: TrialReport) -> Iterator[float]:
 
 def _broken(condition: Condition, report: FlowReport) -> Iterator[str]:
     """Yield why figures that the condition is about cannot be."""
-    for (_, metric), figure in report.told.items():
+    for (_, metric), figure in report.reported.items():
         if metric == condition.metric and figure.broken is not None and not figure.counts:
             yield f"{title_of(metric)} of {report.flow.name} cannot be: {figure.broken.words}"
 

@@ -119,18 +119,18 @@ def _write_mesh(
     from benchctl.report.mesh.changes import SCHEDULED
     from benchctl.report.mesh.site import MeshSite, write_site
     from benchctl.schedule.book import Book
-    from benchctl.schedule.pages import told_of
+    from benchctl.schedule.pages import log_of
 
     if output is None:
         raise UsageError("--mesh needs a directory", "for example: -o site/")
     with options.open_reader(store) as reader:
         found = _chosen(reader, profile, since, until)
         names = {tag.removeprefix(SCHEDULED) for outline in found for tag in outline.tags}
-        told = [*told_of(Book(store).entries(), names)]
+        log = [*log_of(Book(store).entries(), names)]
         # What is read stays to the end, and little else is garbage.
         gc.disable()
         site = MeshSite(output)
-        write_site(reader, found, site, entries=told, now=time.time())
+        write_site(reader, found, site, entries=log, now=time.time())
     changed = sum(site.written.values())
     print(f"{output / 'index.html'}: {changed:,} of {len(site.written):,} files are new")
 

@@ -60,7 +60,7 @@ class HostRecorder:
         self._process: Process | None = None
         self._text = b""
         self._coming: _Arriving | None = None
-        self._told = asyncio.Event()
+        self._has_reported = asyncio.Event()
         self._heard = asyncio.Event()
         self._said: dict[str, Any] = {}
         self._clock, self._steps, self._since = OURS, 0, 0.0
@@ -84,7 +84,7 @@ class HostRecorder:
             addresses = [capture.address] * (capture.address not in capture.host.translated)
             program = packet_filter(addresses, capture.snap_bytes, spawner.own_ports())
             flags = ("--max", f"{capture.most_bytes}", "--filter", json.dumps(program))
-            await has_ended(await self._start(spawner, *flags), _READY_S, unless=self._told)
+            await has_ended(await self._start(spawner, *flags), _READY_S, unless=self._has_reported)
         except HostError as error:
             self._said["message"] = error.message
         except OSError as error:
@@ -180,7 +180,7 @@ class HostRecorder:
         except (ValueError, TypeError, AttributeError, RecursionError) as error:
             raise OSError(errno.EPROTO, f"what it says is not allowed: {error}") from None
         self._said = {"event": name, **said}
-        self._told.set()
+        self._has_reported.set()
         if name == "file" and self._coming is None:
             most_bytes = self._recording.most_bytes + recorder.ROOM
             self._coming = _Arriving(self._file.open("wb"), most_bytes)

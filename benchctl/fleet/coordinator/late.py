@@ -33,7 +33,7 @@ class LateEvents:
     ) -> None:
         self._store, self._wall = store, wall
         self._recorder, self._open_recorder = recorder, open_recorder
-        self._told: set[int] = set()
+        self._announced: set[int] = set()
         self._arrivals: dict[tuple[str, EndKey], Arrivals] = {}
         """Of the ends, by run, of which messages wait for one before them."""
 
@@ -80,8 +80,8 @@ class LateEvents:
                     flow.id, ref.role, event.stream, event.direction, event.start_s, event.end_s,
                     heard.arrived_s - begun, event.omitted, event.metrics,
                 )  # fmt: skip
-        if samples and flow.id not in self._told:
-            self._told.add(flow.id)
+        if samples and flow.id not in self._announced:
+            self._announced.add(flow.id)
             text = f"trial {ref.trial + 1}, {ref.flow}: samples of attempt {ref.attempt} came late"
             recorder.add_note(
                 f"{text}, and are not in its figures", "info", self._wall(), None, flow.id

@@ -259,8 +259,8 @@ class DrivenHost:
         return {end.ref: end for end in answer.ends}
 
     async def _go(self, ends: list[GoingEnd]) -> None:
-        numbers = self._untold()
-        self._take_told(await self.ask(Go(ends, _committed(numbers))), numbers)
+        numbers = self._to_acknowledge()
+        self._take_answer(await self.ask(Go(ends, _committed(numbers))), numbers)
 
     # --- its clock --------------------------------------------------------------------------
 
@@ -302,14 +302,14 @@ class DrivenHost:
                 await asyncio.sleep(PING_S)
 
     async def _ping(self) -> None:
-        numbers = self._untold()
-        self._take_told(await self.request(Ping(_committed(numbers)), AWAY_S, 0.0), numbers)
+        numbers = self._to_acknowledge()
+        self._take_answer(await self.request(Ping(_committed(numbers)), AWAY_S, 0.0), numbers)
 
-    def _untold(self) -> dict[EndRef, int]:
+    def _to_acknowledge(self) -> dict[EndRef, int]:
         """Return what the next message tells of what is in the store."""
         return dict(islice(self._committing.items(), MOST_ENDS))
 
-    def _take_told(self, answer: OfHost, numbers: Mapping[EndRef, int]) -> None:
+    def _take_answer(self, answer: OfHost, numbers: Mapping[EndRef, int]) -> None:
         for ref, number in numbers.items():
             if self._committing.get(ref) == number:  # no other message has told it meanwhile
                 del self._committing[ref]

@@ -127,7 +127,7 @@ class FleetLink:
         task.add_done_callback(self._telling.discard)
         return task
 
-    async def _told(self, message: ToHost) -> None:
+    async def _send_if_there(self, message: ToHost) -> None:
         with suppress(HostError):  # it leaves and ends by itself what nobody asks for
             await self.state.ask(message)
 
@@ -168,7 +168,7 @@ class FleetLink:
         self.closes = True
         await cancel(self._watching)
         if self._ends and not self.lost and not self.away:
-            await self._told(AbortEnds([end.ref for end in self._ends]))
+            await self._send_if_there(AbortEnds([end.ref for end in self._ends]))
         self._tell(self.state.hold.give_back(self._run))
         if self._telling:  # it leaves and ends by itself what nobody asks for
             await asyncio.wait(self._telling, timeout=STOP_GRACE_S)

@@ -101,14 +101,14 @@ class Login:
                     data, before = data[-_KEPT:] + more, before + len(more)
                     if before > MOST_BEFORE and HELLO not in data:
                         why = f"before it has printed {MOST_BEFORE >> 20} MiB"
-                        raise ssh.stuck(self._name, self._reach, self._told(data), why)
+                        raise ssh.stuck(self._name, self._reach, self._printed(data), why)
                     if not is_in:  # ssh itself prints nothing else
                         is_in, data = True, data.replace(ssh.LOGGED_IN, b"", 1)
                         limit.reschedule(asyncio.get_running_loop().time() + START_S)
         except TimeoutError:
             if is_in:
                 why = f"within {START_S:.0f} s"
-                raise ssh.stuck(self._name, self._reach, self._told(data), why) from None
+                raise ssh.stuck(self._name, self._reach, self._printed(data), why) from None
             what = f"host {self._name}: no login within {LOGIN_S:.0f} s"
             raise HostError(what, "see what ssh waits for") from None
         return data.partition(HELLO)[2]
@@ -119,9 +119,9 @@ class Login:
         await self.last_words()
         await self.close()
         code = self._process.returncode
-        return ssh.failure(self._name, self._reach, self._told(data), code)
+        return ssh.failure(self._name, self._reach, self._printed(data), code)
 
-    def _told(self, data: bytes) -> str:
+    def _printed(self, data: bytes) -> str:
         return self.said.strip() or data.decode("utf-8", "replace")
 
     async def _keep_stderr(self) -> None:

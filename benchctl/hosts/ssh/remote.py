@@ -180,7 +180,7 @@ class RemoteHost:
         self._pings: deque[tuple[float, Debt]] = deque()
         """When each ping left that is not answered yet, in Unix time."""
         self._pinged = 0
-        self._of_other_way = 0
+        self._of_other_path = 0
         """How many pings say nothing of the clock."""
         self._at_once = 0
         """How many more pings follow an answer at once."""
@@ -338,7 +338,7 @@ class RemoteHost:
         for key, debt in self._owed.items():
             if debt.ping <= number:
                 self._owed[key] = debt._replace(due_s=min(debt.due_s, soon_s))
-        trips = number - self._of_other_way
+        trips = number - self._of_other_path
         if trips <= 0:
             return
         self.clock.add(left_s, time_s, time.time())
@@ -472,7 +472,7 @@ class RemoteHost:
             return
         self.clock.forget()
         self._is_timed.clear()
-        self._of_other_way = self._pinged
+        self._of_other_path = self._pinged
         self._ping()
 
     async def timed(self) -> HostClock:

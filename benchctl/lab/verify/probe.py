@@ -122,7 +122,7 @@ def _flow_bps(to: str, port: int, rate_bps: float, pace_bps: float, seconds: flo
                 pace = struct.pack("=Q", int(pace_bps / 8))
                 connection.setsockopt(socket.SOL_SOCKET, _SO_MAX_PACING_RATE, pace)
             connection.sendall(_SECONDS.pack(seconds))
-            _send_until_told(connection, seconds + _TIMEOUT_S)
+            _send_until_stopped(connection, seconds + _TIMEOUT_S)
             report: float = _REPORT.unpack(connection.recv(_REPORT.size, socket.MSG_WAITALL))[0]
             connection.shutdown(socket.SHUT_WR)
             # Until the other end has read everything: then the link is empty for the next request.
@@ -132,7 +132,7 @@ def _flow_bps(to: str, port: int, rate_bps: float, pace_bps: float, seconds: flo
         return 0.0
 
 
-def _send_until_told(connection: socket.socket, most_s: float) -> None:
+def _send_until_stopped(connection: socket.socket, most_s: float) -> None:
     """Send until the other end answers, or reports that it has received enough."""
     end_s = time.monotonic() + most_s
     connection.setblocking(False)

@@ -92,7 +92,7 @@ def _ended_entry(run: Run, ended: TrialReport) -> Entry:
         for flow in ended.flows
         for limits in (limits_of(flow),)
         for clocks in (clocks_in(run, flow),)
-        for entry in flow_entries(flow.flow, flow.told)
+        for entry in flow_entries(flow.flow, flow.reported)
         for direction in (entry["direction"],)
         for reported in (reported_of(all_reported, point, flow.flow.name, direction),)
     ]

@@ -185,9 +185,9 @@ def _figures(report: FlowReport, run: Run) -> Iterator[Line]:
     flow = report.flow
     rank = {name: place for place, name in enumerate(run.vocabulary.wanted)}
     for direction, metric in sorted(
-        report.told, key=lambda key: (key[0], rank.get(key[1], len(rank)), key[1])
+        report.reported, key=lambda key: (key[0], rank.get(key[1], len(rank)), key[1])
     ):
-        figure = report.told[direction, metric]
+        figure = report.reported[direction, metric]
         expected = flow.expected.get(direction, {}).get(metric)
         beside = f", expected {format_value(metric, expected)}" if expected is not None else ""
         source = "" if figure.origin == "tool" else f"  (from the {figure.origin})"

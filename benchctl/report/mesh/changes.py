@@ -32,7 +32,7 @@ class SeriesChange(NamedTuple):
     verdict: str
 
 
-class ToldChange(NamedTuple):
+class LoggedChange(NamedTuple):
     """A change that the log of a schedule names; ``point`` as `point_text` writes it."""
 
     metric: str
@@ -46,17 +46,17 @@ class ToldChange(NamedTuple):
     verdict: str
 
 
-class Told(NamedTuple):
+class LogLine(NamedTuple):
     """An entry of the log of a schedule: when, about which run, in words; and its changes."""
 
     time: float
     run: str
     text: str
-    changes: Sequence[ToldChange] = ()
+    changes: Sequence[LoggedChange] = ()
 
 
-def told_changes(history: History, entries: Iterable[Told]) -> Iterator[SeriesChange]:
-    """Yield the changes that are told of, of the series that are known."""
+def logged_changes(history: History, entries: Iterable[LogLine]) -> Iterator[SeriesChange]:
+    """Yield the changes that the log has, of the series that are known."""
     flows: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
     for (_, name, point), flow in history.at.items():
         flows[name, point].append(flow)

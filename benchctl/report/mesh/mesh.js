@@ -5,12 +5,12 @@ for (const table of document.querySelectorAll(".matrix")) {
   const grid = [...table.tBodies[0].rows].map((row) =>
     [...row.cells].slice(1).map((cell) => cell.querySelector("a")));
   const links = grid.flat().filter(Boolean);
-  const told = document.querySelector(".told");
-  const first = told?.textContent;
+  const readout = document.querySelector(".readout");
+  const first = readout?.textContent;
   for (const link of links.slice(1)) link.tabIndex = -1;
   const tell = ({ target }) => {
     const link = target.closest("a");
-    if (told) told.textContent = link ? link.title : first;
+    if (readout) readout.textContent = link ? link.title : first;
   };
   table.addEventListener("focusin", (event) => {
     const link = event.target.closest("td a");

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from benchctl.metrics import Fold, title_of
 from benchctl.report.figures.figure import Axis
-from benchctl.report.mesh.changes import SeriesChange, Told
+from benchctl.report.mesh.changes import LogLine, SeriesChange
 from benchctl.report.mesh.content import KnownMesh, MeshPair, Variant, file_of
 from benchctl.report.mesh.drawing import HistoryLine, HistorySpan, extent_of, history_of
 from benchctl.report.mesh.judging import MEANINGS, WORST_FIRST, FigureState, Judged
@@ -61,7 +61,7 @@ class Pages:
     def __init__(
         self,
         mesh: KnownMesh,
-        entries: Sequence[Told],
+        entries: Sequence[LogLine],
         title: str,
         *,
         made: float,
@@ -152,7 +152,7 @@ class Pages:
             held=[*dict.fromkeys(mesh.held_against(number) for number in series)],
             counts=[(state, counts[state]) for state in MEANINGS if counts[state]],
             attention=[*self._attention(series, metric)],
-            told=[(format_time(entry.time), self._run_link(entry.run, ""), entry.text)
+            log=[(format_time(entry.time), self._run_link(entry.run, ""), entry.text)
                   for entry in sorted(self._entries, key=lambda entry: -entry.time)[:MOST_TOLD]],
             reasons=[*self._reasons()], runs=[*self._newest_runs()],
             made=format_time(self._made), detail=DETAIL_DAYS, past=len(mesh.past),
@@ -282,14 +282,14 @@ class Pages:
         )  # fmt: skip
         return pair_path((first, second)), text
 
-    def _way(self, series: int, ends: MeshPair) -> str:
+    def _direction(self, series: int, ends: MeshPair) -> str:
         """Return which way data go, A being the first end, and what else tells series apart."""
         direction = "A → B" if self._mesh.pair(series) == ends else "B → A"
         named = self._mesh.named(self._mesh.variant(series))
         return f"{direction}, {named}" if named else direction
 
     def _column(self, metric: str, series: int, ends: MeshPair) -> str:
-        return f"{title_of(metric)} {self._way(series, ends)}"
+        return f"{title_of(metric)} {self._direction(series, ends)}"
 
     def _section(self, metric: str, own: Sequence[int], ends: MeshPair) -> Mapping[str, Any]:
         mesh = self._mesh
@@ -314,14 +314,16 @@ class Pages:
         return {
             "title": title,
             "drawing": drawing,
-            "legend": [(n, self._way(series, ends)) for n, series in enumerate(own[:MOST_LINES])],
+            "legend": [
+                (n, self._direction(series, ends)) for n, series in enumerate(own[:MOST_LINES])
+            ],
             "now": [
-                (self._way(series, ends), mesh.judged(series), self._said(metric, series))
+                (self._direction(series, ends), mesh.judged(series), self._said(metric, series))
                 for series in own
             ],
             "step": self._step if mesh.past else 0,
             "changes": [
-                (n, self._way(change.series, ends), _in_words(metric, change),
+                (n, self._direction(change.series, ends), _in_words(metric, change),
                  format_time(change.since), self._run_link(change.run, "../"))
                 for n, change in _numbered(changes)
             ],

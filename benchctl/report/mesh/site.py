@@ -20,7 +20,13 @@ import msgspec
 
 import benchctl
 from benchctl.errors import UnwrittenError, UsageError
-from benchctl.report.mesh.changes import SCHEDULED, SeriesChange, Told, found_changes, told_changes
+from benchctl.report.mesh.changes import (
+    SCHEDULED,
+    LogLine,
+    SeriesChange,
+    found_changes,
+    logged_changes,
+)
 from benchctl.report.mesh.content import KnownMesh
 from benchctl.report.mesh.judging import Reference
 from benchctl.report.mesh.pages import Pages, pair_path, run_path
@@ -131,7 +137,7 @@ def write_site(
     outlines: Sequence[RunOutline],
     site: MeshSite,
     *,
-    entries: Sequence[Told],
+    entries: Sequence[LogLine],
     now: float,
 ) -> KnownMesh:
     """Write the site of some runs; ``entries`` is what the logs of schedules say of them.
@@ -148,14 +154,14 @@ def _written(
     reader: Reader,
     outlines: Sequence[RunOutline],
     site: MeshSite,
-    entries: Sequence[Told],
+    entries: Sequence[LogLine],
     now: float,
 ) -> KnownMesh:
     history = read_history(reader, outlines, site)
     if not history.values and not history.failures:
         raise UsageError("no trial has ended", "see benchctl runs")
     newest = [history.runs[place] for place in history.last.values()]
-    changes = [*told_changes(history, entries)]
+    changes = [*logged_changes(history, entries)]
     for run in newest:
         if not any(tag.startswith(SCHEDULED) for tag in run.tags):
             own = [
@@ -194,7 +200,7 @@ def _written(
 def _stamp(
     reader: Reader,
     outlines: Sequence[RunOutline],
-    entries: Sequence[Told],
+    entries: Sequence[LogLine],
     mesh: KnownMesh,
     names: Iterable[str],
 ) -> bytes:

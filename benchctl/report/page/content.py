@@ -266,8 +266,8 @@ def _trials(report: Report) -> Iterator[Block]:
     rows = [
         [
             *_place(run, trial), str(trial.trial.status), _moment(trial.trial.started_time),
-            _lasted(trial), _told("start_skew_s", trial.trial.start_skew_s),
-            _told("fairness_jain", trial.trial.fairness_jain), trial.trial.error,
+            _lasted(trial), _value_text("start_skew_s", trial.trial.start_skew_s),
+            _value_text("fairness_jain", trial.trial.fairness_jain), trial.trial.error,
         ]
         for trial in report.trials
     ]  # fmt: skip
@@ -297,7 +297,7 @@ def _lasted(report: TrialReport) -> str:
     return "-" if begun is None or ended is None else format_duration(ended - begun)
 
 
-def _told(metric: str, value: float | None) -> str:
+def _value_text(metric: str, value: float | None) -> str:
     return "-" if value is None else format_value(metric, value)
 
 

@@ -42,19 +42,19 @@ addEventListener("afterprint", () => {
 function readable(drawing) {
   const marks = [...drawing.querySelectorAll(":scope > * > title")].map((one) => one.parentNode);
   if (!marks.length) return;
-  const told = document.createElement("p");
-  told.className = "note told";
-  told.setAttribute("aria-live", "polite");
+  const readout = document.createElement("p");
+  readout.className = "note readout";
+  readout.setAttribute("aria-live", "polite");
   const first = "Point at a mark, or use the arrow keys, to read its value.";
-  told.textContent = first;
-  drawing.parentNode.after(told);
+  readout.textContent = first;
+  drawing.parentNode.after(readout);
   drawing.setAttribute("tabindex", "0");
   let chosen;
   const choose = (mark) => {
     chosen?.classList.remove("chosen");
     chosen = mark;
     chosen?.classList.add("chosen");
-    told.textContent = chosen ? chosen.querySelector("title").textContent : first;
+    readout.textContent = chosen ? chosen.querySelector("title").textContent : first;
   };
   const away = (mark, { clientX: x, clientY: y }) => {
     const { left, right, top, bottom } = mark.getBoundingClientRect();

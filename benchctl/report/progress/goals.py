@@ -60,7 +60,7 @@ def goals_of(report: Report) -> list[Goal]:
     return [*_repeats(report), *_searches(report), *_expectations(report)]
 
 
-def _way(row: SummaryRow | Outcome, others: Iterable[SummaryRow | Outcome]) -> str:
+def _direction(row: SummaryRow | Outcome, others: Iterable[SummaryRow | Outcome]) -> str:
     """Return the direction of a figure whose flow has another one in it, too."""
     directions = {
         other.direction
@@ -119,7 +119,7 @@ def _repeats(report: Report) -> Iterator[Goal]:
             state = GoalState.KNOWN
         figures = f"{_now(half)}, ±{format_ratio(until.share)} wanted"
         trials = f"{count} of at most {until.most}"
-        what = f"{figure_name(row)}{_way(row, rows)}"
+        what = f"{figure_name(row)}{_direction(row, rows)}"
         yield Goal(state, what, trials, figures, row.point)
 
 
@@ -169,7 +169,7 @@ def _expectations(report: Report) -> Iterator[Goal]:
         count = ended[point_key(outcome.point)]
         trials = f"{count:,}" if count else "-"
         alike = [other for other in report.outcomes if other.figure == outcome.figure]
-        what = f"{outcome.text}{_way(outcome, alike)}"
+        what = f"{outcome.text}{_direction(outcome, alike)}"
         yield Goal(
             GoalState(outcome.answer), what, trials, outcome.why, outcome.point, outcome.fails()
         )

@@ -50,7 +50,7 @@ def law_lines(report: Report) -> Iterator[str]:
     coarse: dict[str, list[tuple[str, Figure]]] = {}
     for where, flow_report in _placed(report):
         laws: dict[tuple[str, Breach, bool], dict[str, Figure]] = {}
-        for (direction, metric), figure in flow_report.told.items():
+        for (direction, metric), figure in flow_report.reported.items():
             if figure.broken is not None:
                 key = direction, figure.broken, figure.counts
                 laws.setdefault(key, {})[metric] = figure

@@ -59,7 +59,7 @@ def remarks(report: Report, *, tables: bool = False) -> list[str]:
     lines += _outliers(report)
     lines += _too_few(report)
     if not tables:
-        lines += [outcome.told for outcome in report.outcomes if not outcome.is_met]
+        lines += [outcome.remark for outcome in report.outcomes if not outcome.is_met]
     done, planned = len(report.trials), report.run.trials
     if done < planned:
         lines.append(f"{planned - done} of {planned} trials were not measured{yet(report.run)}")

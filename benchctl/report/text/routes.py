@@ -51,7 +51,7 @@ def route_lines(report: Report) -> Iterator[str]:
     """Yield the route of each flow that traced one, at points that differ, and where it changed."""
     by_flow: dict[str, dict[str, list[Mapping[str, Any]]]] = {}
     for (flow, _), (point, routes) in _ways(report).items():
-        by_flow.setdefault(flow, {}).setdefault(_told(routes), []).append(point)
+        by_flow.setdefault(flow, {}).setdefault(_in_words(routes), []).append(point)
     for flow, texts in by_flow.items():
         for text, points in texts.items():
             for point in points if len(texts) > 1 else points[:1]:
@@ -60,7 +60,7 @@ def route_lines(report: Report) -> Iterator[str]:
         yield from _silence(report, flow)
 
 
-def _told(routes: Sequence[tuple[_Route, list[int]]]) -> str:
+def _in_words(routes: Sequence[tuple[_Route, list[int]]]) -> str:
     if len(routes) == 1:
         return route_text(routes[0][0])
     parts = [
@@ -169,4 +169,4 @@ def route_differences(*reports: Report) -> Iterator[tuple[str, ...]]:
             continue
         point = next(in_run[key][0] for in_run in found if key in in_run)
         name = f"route of {key[0]}{at_point(point)}"
-        yield name, *(_told(own) if own else "-" for own in taken)
+        yield name, *(_in_words(own) if own else "-" for own in taken)

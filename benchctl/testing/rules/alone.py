@@ -95,11 +95,11 @@ def _main(question: Path, answer: Path) -> None:
     answer.write_bytes(pickle.dumps(report))
     if request["variable"] != "BACKEND":
         return
-    from benchctl.testing.rules.commands import told
+    from benchctl.testing.rules.commands import declared
 
     cases = pickle.loads(request["cases"])
     watch.over(*_STARTS, *_TALKS, *_LOOKS, *_CHANGES)
-    report["told"] = [told(backend, case) for case in cases]
+    report["declared"] = [declared(backend, case) for case in cases]
     report["reached"] = watch.seen
     watch.over()
     answer.write_bytes(pickle.dumps(report))

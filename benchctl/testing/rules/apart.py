@@ -47,7 +47,7 @@ class Impression:
     ran: list[str]
     """What its import did besides."""
     printed: str
-    told: list[Mapping[str, Any]] = field(default_factory=list)
+    declared: list[Mapping[str, Any]] = field(default_factory=list)
     """What it says of the cases."""
     reached: list[str] = field(default_factory=list)
     """What it did meanwhile that reaches out of the process."""

@@ -18,7 +18,7 @@ _PURE = (
 )
 
 
-def told(backend: Backend[Any], case: Case) -> Mapping[str, Any]:
+def declared(backend: Backend[Any], case: Case) -> Mapping[str, Any]:
     """Return all that the methods of a backend say of a flow. Raises what they raise."""
     found: dict[str, Any] = {}
     try:
@@ -60,13 +60,13 @@ def _of_command(name: str, command: Command | None) -> Mapping[str, Any]:
 def judge_commands(subject: Subject) -> Iterator[Fault | str]:
     """Compare what is said twice here, and in a process with another environment."""
     backend, cases = subject.backend, subject.cases
-    here = [told(backend, case) for case in cases]
-    again = [told(backend, case) for case in cases]
+    here = [declared(backend, case) for case in cases]
+    again = [declared(backend, case) for case in cases]
     report = look_apart(subject)
     for reached in report.reached:
         yield Fault(f"a method does what only benchctl does: {reached}", _PURE)
     differing: set[str] = set()
-    for case, said, repeated, apart in zip(cases, here, again, report.told, strict=True):
+    for case, said, repeated, apart in zip(cases, here, again, report.declared, strict=True):
         places = {"another call": repeated, "another process, environment and directory": apart}
         for where, there in places.items():
             for name in sorted(said.keys() - differing):

@@ -141,7 +141,7 @@ class RunReader:
             flows = [
                 FlowReport(
                     replace(each.flow, client=(), server=(), stderr="", captures=(), paired=()),
-                    each.told, each.events, each.intervals,
+                    each.reported, each.events, each.intervals,
                 )
                 for each in trial.flows
             ]  # fmt: skip

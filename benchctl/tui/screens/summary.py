@@ -142,9 +142,9 @@ class SummaryScreen(ReportPage):
         notes += [goal_tally(goals)] if goals else []
         notes += [
             [
-                Span(f"✗ {outcome.told}", "bad")
+                Span(f"✗ {outcome.remark}", "bad")
                 if outcome.fails()
-                else Span(f"? {outcome.told}", "warn")
+                else Span(f"? {outcome.remark}", "warn")
             ]
             for outcome in report.outcomes
             if not outcome.is_met

@@ -84,7 +84,7 @@ class Table(Scrolling):
         self._count = 0
         self._row: Callable[[int], Cells] = lambda _: ()
         self._texts: Sequence[Sequence[str]] | None = None
-        self._told: Sequence[str] | None = None
+        self._folded: Sequence[str] | None = None
         """All cells as text, and rows as words are found in them, once they were needed."""
         self._order: Sequence[int] = ()
         """The rows that are shown, in their order."""
@@ -109,7 +109,7 @@ class Table(Scrolling):
         """
         same = count == self._count
         self._columns, self._count, self._row = columns, count, row
-        self._texts = self._told = None
+        self._texts = self._folded = None
         now = time.monotonic()
         if not same or now - self._arranged_at >= self._cost_s / MOST_TIME:
             self._arrange()
@@ -136,9 +136,9 @@ class Table(Scrolling):
     def _arrange(self) -> None:
         shown: Sequence[int] = range(self._count)
         if words := self.words.casefold().split():
-            if self._told is None:
-                self._told = [" ".join(cells).casefold() for cells in self.texts]
-            folded = self._told
+            if self._folded is None:
+                self._folded = [" ".join(cells).casefold() for cells in self.texts]
+            folded = self._folded
             shown = [row for row in shown if all(word in folded[row] for word in words)]
         heads = [column.head for column in self._columns]
         if self.sorted_by is not None and self.sorted_by[0] in heads:

@@ -88,7 +88,7 @@ def test_a_figure_that_cannot_be_decides_nothing_unless_another_fails() -> None:
     good = tried(0, POINT, 40e6)
     (flow,) = good.flows
     loss = Figure(-0.12, "tool", broken=Breach("a loss is a share", "lost -12.0%"))
-    broken = replace(flow, told={**flow.told, ("send", "loss_ratio"): loss})
+    broken = replace(flow, reported={**flow.reported, ("send", "loss_ratio"): loss})
     one = try_of(SEARCH, replace(good, flows=[broken]))
     assert (one.passed, one.why) == (None, "loss of main cannot be: lost -12.0%")
     assert finding(SEARCH, [one]).outcome is SearchOutcome.OPEN
@@ -98,5 +98,5 @@ def test_a_figure_that_cannot_be_decides_nothing_unless_another_fails() -> None:
     assert try_of(SEARCH, replace(good, flows=[broken, lossy])).passed is False
     # What the samples have in its place decides.
     samples = replace(loss, value=0.0, origin="samples", rejected=-0.12)
-    mended = replace(flow, told={**flow.told, ("send", "loss_ratio"): samples})
+    mended = replace(flow, reported={**flow.reported, ("send", "loss_ratio"): samples})
     assert try_of(SEARCH, replace(good, flows=[mended])).passed

@@ -47,7 +47,7 @@ def test_one_tabulator_reaches_a_matrix_and_arrow_keys_its_cells(browser):
     stops = "[...document.querySelectorAll('.matrix a')].filter((one) => one.tabIndex === 0)"
     assert browser.run(f"{stops}.length") == 1
     browser.run(f"{stops}[0].focus()")
-    told = "document.querySelector('.told').textContent"
+    told = "document.querySelector('.readout').textContent"
     assert browser.run(told).startswith("host-0.example.net → host-1.example.net: 1.00 Mbit/s")
     for key in ("ArrowDown", "ArrowRight", "ArrowLeft"):
         browser("Input.dispatchKeyEvent", type="keyDown", key=key)

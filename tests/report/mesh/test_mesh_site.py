@@ -11,7 +11,7 @@ from store.store_support import measured_run
 
 from benchctl.errors import UnwrittenError, UsageError
 from benchctl.metrics import Direction
-from benchctl.report.mesh.changes import Told, ToldChange
+from benchctl.report.mesh.changes import LoggedChange, LogLine
 from benchctl.report.mesh.content import file_of, natural, shortened
 from benchctl.report.mesh.pages import pair_path
 from benchctl.report.mesh.reading import pair_axes, point_text
@@ -93,11 +93,11 @@ def test_a_matrix_has_each_pair_its_mark_and_a_link_to_its_history(store, site):
 def test_the_history_of_a_pair_has_both_ways_the_change_and_the_run(store, site):
     with closing(Reader(store)) as reader:
         run = reader.outlines()[7].name
-    change = ToldChange(
+    change = LoggedChange(
         "throughput_bps", "main", "send", point_text({"pair": "b:a"}), BEGIN + 10 * DAY_S, run,
         3e6, 1.5e6, "worse",
     )  # fmt: skip
-    told = [Told(BEGIN + 11 * DAY_S, run, "nightly, change: b to a is slower", [change])]
+    told = [LogLine(BEGIN + 11 * DAY_S, run, "nightly, change: b to a is slower", [change])]
     written(store, site, told)
     page = (site / pair_path(("a", "b"))).read_text()
     seen = text_of(page)
@@ -145,7 +145,7 @@ def test_without_a_new_run_pages_still_say_what_came_to_be_known(store, site, tm
     with closing(Reader(store)) as reader:
         first = reader.run(reader.outlines()[-1].id)
     set_baseline(store, first)
-    told = [Told(BEGIN, first.name, "nightly, problem: it is odd")]
+    told = [LogLine(BEGIN, first.name, "nightly, problem: it is odd")]
     for known in ((), told):
         written(store, site, known)
         written(store, anew, known)

@@ -175,7 +175,7 @@ def test_a_finger_zooms_unless_it_scrolls(charts):
     charts.open(charts.file)
 
 
-TOLD = "[...document.querySelectorAll('.told')].map((one) => one.textContent)"
+TOLD = "[...document.querySelectorAll('.readout')].map((one) => one.textContent)"
 
 
 def test_a_drawing_is_read_by_a_pointer_a_finger_or_the_arrow_keys(charts):
@@ -183,7 +183,7 @@ def test_a_drawing_is_read_by_a_pointer_a_finger_or_the_arrow_keys(charts):
     assert others == [hint] * 2  # bars, boxes, cells
     x, y = charts.run(
         "(({x, y, width, height}) => [x + width / 2, y + height / 2])"
-        "((document.querySelector('.told').scrollIntoView({block: 'center'}),"
+        "((document.querySelector('.readout').scrollIntoView({block: 'center'}),"
         " document.querySelector('figure rect.bar').getBoundingClientRect()))"
     )
     charts.mouse("mouseMoved", x, y)

@@ -25,7 +25,7 @@ NO_SAMPLE = "no sample"
 WORDS = re.compile(r"\S+( \S+)*")
 # The first column of a plot is right of its scale.
 LEFT = MARGIN + 1
-# What is told of a line, by its place in `_told`: the first that has room for all lines.
+# What is told of a line, by its place in `_labels`: the first that has room for all lines.
 MARK, NAME, VALUE, RANGE, END = range(5)
 FORMS = ((MARK, NAME, VALUE, RANGE, END), (MARK, VALUE, RANGE, END), (MARK, VALUE, END),
          (MARK, VALUE))  # fmt: skip
@@ -143,7 +143,7 @@ def crossed(lines: Sequence[Line], where: PlotFrames, time_s: float) -> list[Lin
         for row in rows:
             drawn[row] = _over_blank(drawn[row], LEFT + column, frame.glyphs.vertical)
         found = lines_at(chart.plot, where.view, frame, time_s)
-        beside, width = _told(chart.plot.metric, found, max(left, right), frame.rows)
+        beside, width = _labels(chart.plot.metric, found, max(left, right), frame.rows)
         begin = LEFT + (where.columns - width if right > left else 0)
         for row, line in zip(rows, beside, strict=False):
             drawn[row] = _put(drawn[row], begin, width, line)
@@ -181,7 +181,9 @@ def _put(line: Line, at: int, width: int, spans: Sequence[Span]) -> Line:
     return [span for span in (*before, *spans, *after) if span.text]
 
 
-def _told(metric: str, found: Sequence[LineAt], width: int, height: int) -> tuple[list[Line], int]:
+def _labels(
+    metric: str, found: Sequence[LineAt], width: int, height: int
+) -> tuple[list[Line], int]:
     """Return what lines had as rows of one width, which is returned, too.
 
     As much is told of each as there is room for all, in columns if need be; lines that have no room

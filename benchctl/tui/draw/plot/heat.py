@@ -196,9 +196,9 @@ class SummaryTable:
             f"{', '.join(words)} ↓" * bool(words),
             f"{across or 'flow'} →" * (across is not None),
         ]
-        axes_told = "  ".join(filter(None, about))
+        axes_text = "  ".join(filter(None, about))
         name = self._title(metric, look.unit)
-        return Grid(name, name + look.legend, axes_told, columns, rows)
+        return Grid(name, name + look.legend, axes_text, columns, rows)
 
     def _values(self, metric: str, axis: str) -> Sequence[Any]:
         """Return the values of an axis; of a searched one those that a metric was measured at."""

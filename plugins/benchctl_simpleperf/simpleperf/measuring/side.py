@@ -46,7 +46,7 @@ class Side:
     ) -> None:
         self.sends = sends
         self.unavailable: dict[str, str] = {}
-        self.told = False
+        self.counts_known = False
         """Whether the sender's count of packets was said (by this end) or taken (by the other)."""
         kind = _STREAM_KINDS[settings.protocol, sends]
         timeline = Timeline(settings.schedule(), pauses)
@@ -116,7 +116,7 @@ class Side:
         ``omitted`` are those of the omitted part. An older sender does not know these, or does not
         say how long it measured: None.
         """
-        self.told = True
+        self.counts_known = True
         if omitted is not None:
             self._measured = [sent - less for sent, less in zip(packets, omitted)]
         for stream, count, less in zip(self._streams, packets, omitted or [0] * len(packets)):

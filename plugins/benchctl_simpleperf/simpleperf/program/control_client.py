@@ -345,8 +345,8 @@ class _ControlClient:
                 }
             )
         for direction, side in self._sides.items():
-            if side.over and side.sends and not side.told:
-                side.told = True
+            if side.over and side.sends and not side.counts_known:
+                side.counts_known = True
                 self._say("sent", direction=direction, **side.counts)
             merger = self._mergers[direction]
             merger.add(side.sends, [side.rows.popleft() for _ in range(len(side.rows))])

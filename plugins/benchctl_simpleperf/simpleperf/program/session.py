@@ -269,8 +269,8 @@ class Session(HubConnection):
                 self._policy.show(interval_figures(direction, name, {side.sends: row}))
             for members in encode_rows(rows):
                 self._send("samples", direction=direction, **members)
-        if side.over and side.sends and not side.told:
-            side.told = True
+        if side.over and side.sends and not side.counts_known:
+            side.counts_known = True
             self._send("sent", direction=direction, **side.counts)
 
     def _finish_when_over(self) -> None:
@@ -280,7 +280,7 @@ class Session(HubConnection):
             self.give_up(Problem("peer", f"a stream broke: {describe_os_error(failure)}"))
         elif self._too_fast():
             self.give_up(Problem("refused", "the client sent more than it asked for"))
-        elif all(side.over and side.told for side in sides):
+        elif all(side.over and side.counts_known for side in sides):
             figures = {name: side.figures() for name, side in self._sides.items()}
             self.result = self._own_result(figures)
             for side in sides:
