@@ -1,9 +1,7 @@
 """The carrier over NATS with JetStream, by nats-py.
 
 One client of nats-py is one connection, which it never makes again: the loop here makes another
-client whenever one has closed, whatever the reason, and renews what was subscribed. A consumer of a
-stream is ordered: its messages have numbers of their own, and at a gap, or after a silence, another
-one is made after the last message that arrived.
+client whenever one has closed, whatever the reason, and renews what was subscribed.
 """
 
 from __future__ import annotations
@@ -13,45 +11,27 @@ import base64
 import json
 import logging
 import math
-import secrets
 import ssl
-from collections.abc import Callable
 from contextlib import AsyncExitStack, suppress
-from datetime import UTC, datetime
-from functools import partial
 from random import uniform
 from typing import Any, Final, Self
 
 import nats.errors
 import nats.js.errors
 from nats.aio.client import Client
-from nats.aio.msg import Msg
 
-from benchctl.fleet.carrier.carrier import (
-    Delivered,
-    LeaseError,
-    OnMessage,
-    StreamFullError,
-    handle,
-)
+from benchctl.fleet.carrier.carrier import LeaseError, OnMessage, StreamFullError
+from benchctl.fleet.carrier.jetstream import UNREACHABLE, ask, why_of
 from benchctl.fleet.carrier.proxy import Tunnel
-from benchctl.fleet.carrier.streams import (
-    LEASES,
-    STREAMS,
-    inbox,
-    matches,
-    may_answer,
+from benchctl.fleet.carrier.streams import LEASES, inbox
+from benchctl.fleet.carrier.subscriptions import (
+    CoreSubscription,
+    NatsSubscription,
+    OrderedSubscription,
 )
 from benchctl.fleet.trust.keys import SigningKey
 
 CONNECT_S: Final = 3.0
-ANSWER_S: Final = 2.0
-"""So long it waits for the server itself to answer: it does so within milliseconds."""
-MOST_WAITING: Final = 4096
-"""So many messages wait for their handler; then those of core subjects are lost, streams stop."""
-HEARTBEAT_S: Final = 1.0
-"""So often the server says that a stream has nothing new."""
-SILENCE_S: Final = 3 * HEARTBEAT_S
 
 _LOG = logging.getLogger(__name__)
 
@@ -60,11 +40,9 @@ NOT_LET_IN: Final = "the server does not know this key: it was withdrawn, or nev
 # The server may be reading of a new key right now.
 _ENOUGH_REFUSALS: Final = 3
 
-_MOST_PENDING: Final = 1 << 26
 _NO_SUCH_REVISION: Final = 10071, 10164
 _FULL: Final = 10023, 10047, 10077
 """Error codes of JetStream: out of resources, out of storage, not stored because of a bound."""
-_UNREACHABLE: Final = (OSError, ssl.SSLError, asyncio.TimeoutError, nats.errors.Error)
 
 
 class NatsCarrier:
@@ -91,7 +69,7 @@ class NatsCarrier:
         self._refusals = 0
         """How often the server has refused its key since it was last connected."""
         self._changed = asyncio.Condition()
-        self._subscriptions: list[_Subscription] = []
+        self._subscriptions: list[NatsSubscription] = []
         self._attaching = asyncio.Lock()
         self._is_closing = False
         self._exit = AsyncExitStack()
@@ -139,7 +117,7 @@ class NatsCarrier:
         try:
             await self._demand().publish(subject, data)
         except nats.errors.Error as error:
-            raise ConnectionError(_why(error)) from error
+            raise ConnectionError(why_of(error)) from error
 
     async def request(self, subject: str, data: bytes, timeout_s: float) -> bytes:
         try:
@@ -149,7 +127,7 @@ class NatsCarrier:
         except TimeoutError:
             raise TimeoutError(f"no answer from {subject} in {timeout_s:g} s") from None
         except nats.errors.Error as error:
-            raise ConnectionError(_why(error)) from error
+            raise ConnectionError(why_of(error)) from error
 
     async def publish(self, subject: str, data: bytes, number: str) -> None:
         # The client's buffer is lost with the connection, so only the acknowledgement counts.
@@ -157,37 +135,37 @@ class NatsCarrier:
         while True:
             await self._until_connected()
             try:
-                await _ask(self._demand(), subject, data, headers)
+                await ask(self._demand(), subject, data, headers)
                 return
             except (ConnectionError, TimeoutError, nats.errors.Error) as error:
                 if isinstance(error, nats.js.errors.APIError) and error.err_code in _FULL:
                     raise StreamFullError(error.description or "the stream is full") from error
-                self.why = _why(error)
+                self.why = why_of(error)
                 await asyncio.sleep(uniform(0.2, 0.5))  # it may have only just begun
 
-    async def listen(self, subject: str, on_message: OnMessage) -> _Core:
-        subscription = _Core(self, subject, on_message)
+    async def listen(self, subject: str, on_message: OnMessage) -> CoreSubscription:
+        subscription = CoreSubscription(self, subject, on_message)
         await self._add(subscription)
         return subscription
 
     async def follow(
         self, subject: str, after: int, on_message: OnMessage, since_s: float = 0.0
-    ) -> _Ordered:
-        subscription = _Ordered(self, subject, after, on_message, since_s)
+    ) -> OrderedSubscription:
+        subscription = OrderedSubscription(self, subject, after, on_message, since_s)
         await self._add(subscription)
         return subscription
 
     async def lease(self, key: str, value: bytes, revision: int) -> int:
         headers = {"Nats-Expected-Last-Subject-Sequence": str(revision)}
         try:
-            answer = await _ask(self._demand(), f"$KV.{LEASES}.{key}", value, headers)
+            answer = await ask(self._demand(), f"$KV.{LEASES}.{key}", value, headers)
         except nats.js.errors.APIError as error:
             if error.err_code in _NO_SUCH_REVISION:
                 why = "it was lost" if revision else "somebody else has it"
                 raise LeaseError(f"lease {key}: {why}") from None
-            raise ConnectionError(_why(error)) from error
+            raise ConnectionError(why_of(error)) from error
         except (TimeoutError, nats.errors.Error) as error:
-            raise ConnectionError(_why(error)) from error
+            raise ConnectionError(why_of(error)) from error
         return int(answer["seq"])
 
     async def make_stream(self, config: dict[str, Any]) -> None:
@@ -199,28 +177,28 @@ class NatsCarrier:
         body = json.dumps(config).encode()
         try:
             try:
-                await _ask(self._demand(), f"$JS.API.STREAM.INFO.{name}", b"{}")
+                await ask(self._demand(), f"$JS.API.STREAM.INFO.{name}", b"{}")
             except nats.js.errors.NotFoundError:
-                await _ask(self._demand(), f"$JS.API.STREAM.CREATE.{name}", body)
+                await ask(self._demand(), f"$JS.API.STREAM.CREATE.{name}", body)
             else:
-                await _ask(self._demand(), f"$JS.API.STREAM.UPDATE.{name}", body)
+                await ask(self._demand(), f"$JS.API.STREAM.UPDATE.{name}", body)
         except nats.js.errors.APIError as error:
             raise ConnectionError(f"stream {name}: {error.description}") from None
         except (TimeoutError, nats.errors.Error) as error:
-            raise ConnectionError(f"stream {name}: {_why(error)}") from None
+            raise ConnectionError(f"stream {name}: {why_of(error)}") from None
 
-    def leave(self, subscription: _Subscription) -> None:
+    def leave(self, subscription: NatsSubscription) -> None:
         """Renew a subscription no more."""
         if subscription in self._subscriptions:
             self._subscriptions.remove(subscription)
 
-    async def _add(self, subscription: _Subscription) -> None:
+    async def _add(self, subscription: NatsSubscription) -> None:
         subscription.start()
         async with self._attaching:
             self._subscriptions.append(subscription)
             client = self._client
             if client is not None and client.is_connected:
-                with suppress(*_UNREACHABLE):  # otherwise it is renewed with the connection
+                with suppress(*UNREACHABLE):  # otherwise it is renewed with the connection
                     await subscription.attach(client)
                     await _flush(client)
 
@@ -250,13 +228,13 @@ class NatsCarrier:
                     self._changed.notify_all()
                 await asyncio.wait([reading])
                 error = client.last_error
-                self.why = _plain(_why(error)) if error else "it has closed"
+                self.why = _plain(why_of(error)) if error else "it has closed"
             except nats.errors.NoServersError:  # after an error that was heard
                 self.why = (self._tunnel and self._tunnel.why) or self.why
-            except _UNREACHABLE as error:
+            except UNREACHABLE as error:
                 self.why = (self._tunnel and self._tunnel.why) or _not_connected(client, error)
             except Exception as error:  # of a server, or a nats-py, that nobody has seen yet
-                self.why = _why(error)
+                self.why = why_of(error)
                 _LOG.exception("the connection to %s", self._address)
             finally:
                 closed.set()
@@ -280,7 +258,7 @@ class NatsCarrier:
 
         async def on_error(error: Exception) -> None:
             if not closed.is_set():
-                self.why = _why(error)
+                self.why = why_of(error)
 
         # nats-py takes a seed only by packages of its own.
         client._public_nkey = self._key.nkey
@@ -307,200 +285,6 @@ class NatsCarrier:
         return client._reading_task
 
 
-class _Subscription:
-    """Hands messages over, one after another, from a queue that outlives a connection."""
-
-    def __init__(self, carrier: NatsCarrier, subject: str, on_message: OnMessage) -> None:
-        self._carrier = carrier
-        self._subject = subject
-        self._on_message = on_message
-        self._waiting: asyncio.Queue[Delivered] = asyncio.Queue(MOST_WAITING)
-        self._task: asyncio.Task[None] | None = None
-        self._drop: Callable[[], Any] | None = None
-
-    def start(self) -> None:
-        """Hand over what comes."""
-        self._task = asyncio.create_task(self._handing())
-
-    async def attach(self, client: Client) -> None:
-        """Subscribe with another connection."""
-        raise NotImplementedError
-
-    async def close(self) -> None:
-        """Deliver no more."""
-        self._carrier.leave(self)
-        if self._task is not None and self._task is not asyncio.current_task():
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
-        if self._drop is not None:
-            with suppress(*_UNREACHABLE):
-                await self._drop()
-
-    async def _handing(self) -> None:
-        while True:
-            await handle(self._on_message, await self._waiting.get())
-
-
-class _Core(_Subscription):
-    async def attach(self, client: Client) -> None:
-        self._drop = (await client.subscribe(self._subject, cb=self._take)).unsubscribe
-
-    async def _take(self, message: Msg) -> None:
-        async def reply(data: bytes) -> None:
-            try:
-                await message.respond(data)
-            except nats.errors.Error as error:
-                raise ConnectionError(_why(error)) from error
-
-        may = bool(message.reply) and may_answer(message.subject, message.reply)
-        delivered = Delivered(message.subject, message.data, 0, reply if may else None)
-        with suppress(asyncio.QueueFull):
-            self._waiting.put_nowait(delivered)
-
-
-class _Ordered(_Subscription):
-    def __init__(
-        self, carrier: NatsCarrier, subject: str, after: int, on_message: OnMessage, since_s: float
-    ) -> None:
-        super().__init__(carrier, subject, on_message)
-        self._stream = next(s.name for s in STREAMS if matches(s.subject, subject))
-        self._last = after
-        self._last_time = datetime.fromtimestamp(since_s, UTC) if since_s else None
-        """When the server got the last message that came."""
-        self._is_another = since_s > 0
-        """Whether it goes on by this time: the stream has lost messages that came, and gave their
-        numbers to others."""
-        self._number = 0
-        self._consumer = ""
-        self._heard_s = 0.0
-        self._is_broken = asyncio.Event()
-        self._keeping: asyncio.Task[None] | None = None
-
-    async def attach(self, client: Client) -> None:
-        await self._cease()
-        self._keeping = asyncio.create_task(self._keep(client))
-
-    async def close(self) -> None:
-        await self._cease()
-        await super().close()
-
-    async def _cease(self) -> None:
-        if self._keeping is not None:
-            self._keeping.cancel()
-            await asyncio.gather(self._keeping, return_exceptions=True)
-
-    async def _keep(self, client: Client) -> None:
-        """Make a consumer, and another one when a message is missing or nothing is heard."""
-        loop = asyncio.get_running_loop()
-        while client.is_connected:
-            try:
-                await self._make(client)
-                while loop.time() - self._heard_s < SILENCE_S or self._waiting.full():
-                    with suppress(TimeoutError):
-                        await asyncio.wait_for(self._is_broken.wait(), HEARTBEAT_S)
-                        break
-            except Exception as error:
-                if not isinstance(error, _UNREACHABLE):  # no such stream yet, or cut off
-                    _LOG.exception("the stream %s", self._stream)
-                self._carrier.why = _why(error)
-                await asyncio.sleep(uniform(0.2, 0.5))
-
-    async def _make(self, client: Client) -> None:
-        if self._drop is not None:
-            with suppress(*_UNREACHABLE):
-                await self._drop()
-        state = (await _ask(client, f"$JS.API.STREAM.INFO.{self._stream}", b"{}"))["state"]
-        self._is_another |= state["last_seq"] < self._last
-        consumer, to = secrets.token_hex(8), client.new_inbox()
-        self._consumer = consumer
-        self._number = 0
-        self._is_broken.clear()
-        self._drop = (
-            await client.subscribe(
-                to,
-                cb=partial(self._take, client, consumer),
-                pending_bytes_limit=_MOST_PENDING,
-            )
-        ).unsubscribe
-        config = {
-            "name": consumer,
-            "deliver_subject": to,
-            **self._start(),
-            "filter_subject": self._subject,
-            "ack_policy": "none",
-            "max_deliver": 1,
-            "mem_storage": True,
-            "num_replicas": 1,
-            "flow_control": True,
-            "idle_heartbeat": int(HEARTBEAT_S * 1e9),
-            "inactive_threshold": int(SILENCE_S * 1e9),
-        }
-        body = {"stream_name": self._stream, "config": config, "action": "create"}
-        create = f"$JS.API.CONSUMER.CREATE.{self._stream}.{consumer}.{self._subject}"
-        await _ask(client, create, json.dumps(body).encode())
-        self._heard_s = asyncio.get_running_loop().time()
-
-    def _start(self) -> dict[str, Any]:
-        """Return where a consumer begins: with the last message, which shows if it is the same."""
-        if self._last_time is None:
-            return {
-                "deliver_policy": "by_start_sequence",
-                "opt_start_seq": 1 if self._is_another else self._last + 1,
-            }
-        if self._is_another:
-            return {
-                "deliver_policy": "by_start_time",
-                "opt_start_time": self._last_time.isoformat(),
-            }
-        return {"deliver_policy": "by_start_sequence", "opt_start_seq": self._last}
-
-    async def _take(self, client: Client, consumer: str, message: Msg) -> None:
-        if consumer != self._consumer:
-            return
-        self._heard_s = asyncio.get_running_loop().time()
-        headers = message.headers or {}
-        if headers.get("Status") == "100":  # a heartbeat, or the server asks whether it may go on
-            if answer_to := headers.get("Nats-Consumer-Stalled") or message.reply:
-                await client.publish(answer_to)
-            if int(headers.get("Nats-Last-Consumer", self._number)) != self._number:
-                self._is_broken.set()
-            return
-        sequence, time = message.metadata.sequence, message.metadata.timestamp
-        if sequence.consumer != self._number + 1:
-            self._is_broken.set()
-            return
-        if sequence.stream == self._last and self._last_time is not None and not self._is_another:
-            self._number += 1
-            if time != self._last_time:
-                self._is_another, self._consumer = True, ""
-                self._is_broken.set()
-            return
-        await self._waiting.put(Delivered(message.subject, message.data, sequence.stream))
-        if consumer == self._consumer:
-            self._number += 1
-            self._last, self._last_time, self._is_another = sequence.stream, time, False
-
-
-async def _ask(
-    client: Client, subject: str, data: bytes, headers: dict[str, str] | None = None
-) -> dict[str, Any]:
-    """Ask the server itself. Raises `nats.js.errors.APIError` if it refuses."""
-    message = await client.request(subject, data, timeout=ANSWER_S, headers=headers)
-    answer: dict[str, Any] = json.loads(message.data)
-    if error := answer.get("error"):
-        raise nats.js.errors.APIError.from_error(error)
-    return answer
-
-
-def _why(error: Exception) -> str:
-    """Return one line for an error of nats-py or of the system."""
-    if isinstance(error, ssl.SSLCertVerificationError):
-        return f"its certificate is refused: {error.verify_message}"
-    if isinstance(error, OSError) and error.strerror:
-        return error.strerror
-    return str(error).removeprefix("nats: ") or type(error).__name__
-
-
 async def _flush(client: Client) -> None:
     """Wait until the server has what was subscribed.
 
@@ -522,7 +306,7 @@ async def _close(client: Client) -> None:
     try:
         async with asyncio.timeout(CONNECT_S):
             await client.close()
-    except _UNREACHABLE as error:
+    except UNREACHABLE as error:
         _LOG.debug("a connection that was closed: %s", error)
     finally:
         writer = getattr(client._transport, "_io_writer", None)
@@ -538,7 +322,7 @@ def _not_connected(client: Client, error: Exception) -> str:
     """
     if client._server_info and not isinstance(error, TimeoutError):
         return NOT_LET_IN
-    return _plain(_why(error))
+    return _plain(why_of(error))
 
 
 def _plain(why: str) -> str:

@@ -12,8 +12,8 @@ from fleet.fleet_support import Fleet, Got, connected, need_server
 from msgspec import structs
 
 from benchctl.fleet.carrier.carrier import StreamFullError
-from benchctl.fleet.carrier.nats import SILENCE_S
 from benchctl.fleet.carrier.opening import open_carrier
+from benchctl.fleet.carrier.subscriptions import SILENCE_S
 from benchctl.fleet.trust.certificates import DAY_S, make_ca
 
 
