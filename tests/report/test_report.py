@@ -31,7 +31,7 @@ def measured(trial, metric, *values, **flow):
         replace(
             one,
             flow=replace(one.flow, **flow),
-            told={(one.flow.direction, metric): Figure(value, "tool")},
+            reported={(one.flow.direction, metric): Figure(value, "tool")},
         )
         for one, value in zip(trial.flows, values, strict=False)
     ]
@@ -172,7 +172,7 @@ def counted(trial, repeat, **figures):
     """Return a repeat of a trial whose first flow has these figures, held against the laws."""
     one = trial.flows[0]
     told = {(one.flow.direction, name): Figure(value, "tool") for name, value in figures.items()}
-    flows = [replace(one, told=held(told, Terms()))]
+    flows = [replace(one, reported=held(told, Terms()))]
     return replace(trial, trial=replace(trial.trial, repeat=repeat), flows=flows)
 
 
@@ -227,11 +227,11 @@ def test_no_text_for_a_spreadsheet_begins_as_a_formula():
 def test_a_figure_that_is_known_in_coarse_steps_says_so():
     figure = Figure(1.05e6, "tool", resolution=8 * 131072 / 3)
     one = TRIALS[0].flows[0]
-    flows = [replace(one, told={(one.flow.direction, "throughput_bps"): figure})]
+    flows = [replace(one, reported={(one.flow.direction, "throughput_bps"): figure})]
     report = report_of(RUN, [replace(TRIALS[0], flows=flows)])
     assert ": known in steps of 350 kbit/s, 33.3 % of the figure" in "".join(remarks(report))
     fine = replace(figure, resolution=5e4)
-    flows = [replace(one, told={(one.flow.direction, "throughput_bps"): fine})]
+    flows = [replace(one, reported={(one.flow.direction, "throughput_bps"): fine})]
     assert "steps" not in "".join(remarks(report_of(RUN, [replace(TRIALS[0], flows=flows)])))
 
 

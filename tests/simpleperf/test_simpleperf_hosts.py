@@ -168,7 +168,7 @@ def measured(lab, *flags, lost_from_s=None, lost_until_s=None):
     serving = server_program(*flags_there, command=(*server.prefix, *COMMAND))
     with serving as (_, port), counted(client) as at_client, counted(server) as at_server:
         if lost_from_s is not None:
-            start_s = time.time() + 2.0
+            start_s = time.time() + 3.0
             flags += ("--start-at", f"{start_s:.6f}")
             start_ns = time.monotonic_ns() + round((start_s - time.time()) * 1e9)
             for at_s, loss_ratio in ((lost_from_s, 1.0), (lost_until_s, 0.0)):

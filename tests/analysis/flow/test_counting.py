@@ -128,5 +128,5 @@ def received(protocol, lost, direction="send"):
     one = flow("bulk")
     figures = {} if lost is None else {(direction, "packets_lost"): Figure(float(lost), "tool")}
     return replace(
-        one, flow=replace(one.flow, protocol=protocol, direction=direction), told=figures
+        one, flow=replace(one.flow, protocol=protocol, direction=direction), reported=figures
     )

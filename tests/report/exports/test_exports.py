@@ -44,7 +44,7 @@ def test_a_run_without_results_says_so(status, yet):
 
 def test_of_a_trial_that_was_cut_short_it_is_not_said_that_nothing_was_measured():
     trial = REPORT.trials[0]
-    begun = replace(trial.flows[0], told={("send", "throughput_bps"): Figure(1e6, "tool")})
+    begun = replace(trial.flows[0], reported={("send", "throughput_bps"): Figure(1e6, "tool")})
     cut = TrialReport(replace(trial.trial, status=Status.INTERRUPTED), [begun])
     run = replace(RUN, status=Status.INTERRUPTED)
     told = text("table", replace(REPORT, run=run, summary=[], trials=[cut], outcomes=[]))

@@ -52,7 +52,7 @@ def page():
     first, *others = TRIALS
     bulk = replace(
         first.flows[0], events=[event],
-        told={("send", "throughput_bps"): Figure(94e6, "tool")},
+        reported={("send", "throughput_bps"): Figure(94e6, "tool")},
     )  # fmt: skip
     ended = replace(first, trial=replace(first.trial, flows=(flow,)), flows=[bulk, first.flows[1]])
     run = replace(with_profile(), facts={"benchctl": "0.1.0", "cpu": {"model": "EPYC"}})

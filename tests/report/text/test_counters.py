@@ -25,7 +25,7 @@ FAST = {("send", "throughput_bps"): Figure(9e9, "tool")}
 def of(position, counters, point=ONE, to="paris", figures=FAST, **columns):
     one = flow("bulk")
     measured = replace(one.flow, target=to, **columns)
-    return trial(position, 1, point, BEGIN, [replace(one, flow=measured, told=figures)],
+    return trial(position, 1, point, BEGIN, [replace(one, flow=measured, reported=figures)],
                  counters=counters)  # fmt: skip
 
 

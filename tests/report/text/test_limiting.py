@@ -17,7 +17,7 @@ def run_of(figures, trials=TRIALS[:1], **flow):
     found = {("send", metric): Figure(value, "tool") for metric, value in figures.items()}
     return report_of(RUN, [
         replace(one, flows=[replace(one.flows[0], flow=replace(one.flows[0].flow, **flow),
-                                    told=found)])
+                                    reported=found)])
         for one in trials
     ])  # fmt: skip
 
