@@ -242,7 +242,7 @@ def test_a_host_with_another_version_refuses_with_both(tmp_path, monkeypatch):
     async def main():
         async with SmallFleet(tmp_path) as fleet:
             await fleet.start("paris", "oslo")
-            plugins = fleet.agents["oslo"]._plugins
+            plugins = fleet.agents["oslo"]._permits.plugins
             place = [one.name for one in plugins].index("simpleperf")
             ours = plugins[place].version
             plugins[place] = replace(plugins[place], version="0.1")
@@ -298,7 +298,8 @@ def test_the_hosts_of_a_fleet_learn_each_others_addresses(tmp_path):
             agents = fleet.agents.values()
             await until(
                 lambda: all(
-                    {*agent._fleet_addresses} == {"203.0.113.1", "203.0.113.2"} for agent in agents
+                    {*agent._permits.fleet_addresses} == {"203.0.113.1", "203.0.113.2"}
+                    for agent in agents
                 )
             )
 
