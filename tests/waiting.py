@@ -4,8 +4,8 @@ import asyncio
 import time
 
 LOOK_S = 0.005
-# Where a look starts a program, or reads all of /proc.
-DEAR_LOOK_S = 0.05
+# Looks that read a store or all of /proc, or start a program, take no more of the time than this.
+_LOOKING = 0.2
 # Far more than anything takes here: only a defect, or a machine that stands still, is as slow.
 DEADLINE_S = 30.0
 # The same for a whole command, which imports much, builds a lab, or measures.
@@ -23,12 +23,15 @@ def _looks(told):
     raise AssertionError(f"waited {COMMAND_S} s in vain; now: {told()}")
 
 
-def wait_until(condition, told=str, look_s=LOOK_S):
-    """Wait until a condition holds, with a look every ``look_s``; returns what it returned."""
+def wait_until(condition, told=str):
+    """Wait until a condition holds, with a look now and then; returns what it returned."""
     looks = _looks(told)
+    begun_s = time.monotonic()
     while not (found := condition()):
         next(looks)
-        time.sleep(look_s)
+        took_s = time.monotonic() - begun_s
+        time.sleep(max(LOOK_S, took_s / _LOOKING - took_s))
+        begun_s = time.monotonic()
     return found
 
 

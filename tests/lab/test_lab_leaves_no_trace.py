@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from lab.lab_support import LABS, ordinary_user, owner, processes_with, read_up
-from waiting import DEAR_LOOK_S, wait_until
+from waiting import wait_until
 
 pytestmark = pytest.mark.netns
 
@@ -26,7 +26,6 @@ def gone(mark, *others):
     wait_until(
         lambda: set(processes_with(mark)) <= {*others},
         lambda: processes_with(mark),
-        DEAR_LOOK_S,
     )
 
 

@@ -8,7 +8,7 @@ from functools import partial
 
 from remote.measured import MAIN
 from remote_lab import NEEDS, kill
-from waiting import DEAR_LOOK_S, wait_until
+from waiting import wait_until
 
 pytestmark = NEEDS
 
@@ -24,7 +24,6 @@ def nothing_is_left(lab, *hosts):
     wait_until(
         lambda: not any(lab.left(host) for host in hosts or HOSTS),
         lambda: {host: lab.left(host) for host in hosts or HOSTS},
-        DEAR_LOOK_S,
     )
 
 
@@ -114,7 +113,7 @@ def test_a_cut_link_ends_the_trial_with_the_reason_and_keeps_what_was_measured(l
     run.until("sample", 12)
     lab.cut("east")
     # The agent notices by itself that nobody speaks to it. Its server waits for TCP to give up.
-    wait_until(lambda: not of_benchctl(lab, "tokyo"), lambda: lab.left("tokyo"), DEAR_LOOK_S)
+    wait_until(lambda: not of_benchctl(lab, "tokyo"), lambda: lab.left("tokyo"))
     assert lost(run, "tokyo") >= 6
     nothing_is_left(lab, "here", "paris")
 
@@ -125,7 +124,7 @@ def test_a_frozen_server_of_ssh_is_a_lost_host(lab, measure):
     frozen = set(sessions(lab, "tokyo"))
     for pid in frozen:
         os.kill(pid, signal.SIGSTOP)
-    wait_until(lambda: not of_benchctl(lab, "tokyo"), lambda: lab.left("tokyo"), DEAR_LOOK_S)
+    wait_until(lambda: not of_benchctl(lab, "tokyo"), lambda: lab.left("tokyo"))
     assert lost(run, "tokyo") >= 6
     assert set(lab.left("tokyo")) == frozen
     for pid in frozen:

@@ -5,7 +5,7 @@ import os
 
 import pytest
 from remote_lab import NEEDS
-from waiting import DEAR_LOOK_S, wait_until
+from waiting import wait_until
 
 pytestmark = [*NEEDS, pytest.mark.tool("nft")]
 
@@ -102,4 +102,4 @@ def test_a_closed_port_is_named_with_its_host(lines, opened, what, lab, tmp_path
     (one,) = measured(lab, tmp_path, text, code=1)
     assert f"tokyo is not reached from paris at {what}: no answer" in one["error"]
     assert "hosts.tokyo.ports" in one["hint"]
-    wait_until(lambda: not lab.left("tokyo"), lambda: lab.left("tokyo"), DEAR_LOOK_S)
+    wait_until(lambda: not lab.left("tokyo"), lambda: lab.left("tokyo"))

@@ -11,7 +11,7 @@ import pytest
 from hosts.ssh.test_hostile import PONGS, SHELL_FLOOD, STARTS, hostile
 from remote.measured import MAIN
 from remote_lab import NEEDS, TWO, remote_lab
-from waiting import DEAR_LOOK_S, wait_until
+from waiting import wait_until
 
 pytestmark = NEEDS
 
@@ -97,7 +97,7 @@ def test_a_login_that_is_none_is_named_and_ended(does, why, lab, measure):
     assert run.end() == 3, run.told()
     assert time.monotonic() - began < 15.0
     assert why in "".join(run.errors)
-    wait_until(lambda: not lab.left("tokyo"), lambda: lab.left("tokyo"), DEAR_LOOK_S)
+    wait_until(lambda: not lab.left("tokyo"), lambda: lab.left("tokyo"))
 
 
 def test_a_plain_shell_that_floods_ends_the_run_with_the_reason(lab, measure, tmp_path):
@@ -108,7 +108,7 @@ def test_a_plain_shell_that_floods_ends_the_run_with_the_reason(lab, measure, tm
     run = measure(MAIN)
     assert run.end() == 3, run.told()
     assert "host tokyo: what its agent says is not allowed: an answer of" in "".join(run.errors)
-    wait_until(lambda: not lab.left("tokyo"), lambda: lab.left("tokyo"), DEAR_LOOK_S)
+    wait_until(lambda: not lab.left("tokyo"), lambda: lab.left("tokyo"))
 
 
 def test_an_interrupt_ends_a_run_whose_agent_never_ends_anything(lab, measure, tmp_path):
@@ -123,7 +123,7 @@ def test_an_interrupt_ends_a_run_whose_agent_never_ends_anything(lab, measure, t
     run.until("flow_started")
     run.process.send_signal(signal.SIGINT)
     assert run.end() == 130, run.told()
-    wait_until(lambda: not lab.left("paris"), lambda: lab.left("paris"), DEAR_LOOK_S)
+    wait_until(lambda: not lab.left("paris"), lambda: lab.left("paris"))
 
 
 # Commands of a host after a trial that was interrupted.
@@ -143,18 +143,16 @@ def test_an_interrupt_lets_the_cleanup_commands_end(lab, measure, tmp_path):
     run.process.send_signal(signal.SIGINT)
     assert run.end() == 130, run.told()
     assert proof.read_text() == "clean\n"
-    wait_until(lambda: not lab.left("paris"), lambda: lab.left("paris"), DEAR_LOOK_S)
+    wait_until(lambda: not lab.left("paris"), lambda: lab.left("paris"))
 
 
 def test_a_second_interrupt_ends_a_run_whose_cleanup_does_not_end(lab, measure):
     run = cleaned_run(measure, "sleep 1000")
     run.process.send_signal(signal.SIGINT)
-    wait_until(
-        lambda: "sleep 1000" in lab.left("paris").values(), lambda: lab.left("paris"), DEAR_LOOK_S
-    )
+    wait_until(lambda: "sleep 1000" in lab.left("paris").values(), lambda: lab.left("paris"))
     run.process.send_signal(signal.SIGINT)
     assert run.end() == 130, run.told()  # long before its thousand seconds
-    wait_until(lambda: not lab.left("paris"), lambda: lab.left("paris"), DEAR_LOOK_S)
+    wait_until(lambda: not lab.left("paris"), lambda: lab.left("paris"))
 
 
 # Facts, ports and the version of simpleperf of a host on which all seems well.

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from remote.measured import MAIN
 from remote_lab import NEEDS, kill
-from waiting import DEAR_LOOK_S, wait_until
+from waiting import wait_until
 
 from benchctl.hosts.clocks import MOST_APART
 
@@ -65,7 +65,6 @@ def nothing_is_left(lab, *hosts):
     wait_until(
         lambda: not any(lab.left(host) for host in hosts or HOSTS),
         lambda: {host: lab.left(host) for host in hosts or HOSTS},
-        DEAR_LOOK_S,
     )
 
 
@@ -128,7 +127,7 @@ def test_a_cut_link_ends_what_runs_there_and_the_trial_with_the_reason(bare, lab
     run.until("sample", 2)
     lab.cut("west")
     # TCP gives up minutes later.
-    wait_until(lambda: not of_benchctl(lab, "paris"), lambda: lab.left("paris"), DEAR_LOOK_S)
+    wait_until(lambda: not of_benchctl(lab, "paris"), lambda: lab.left("paris"))
     assert run.end() == 1
     [flow] = run.of("flow_ended")
     assert "host paris: it has been silent for" in flow["error"], flow

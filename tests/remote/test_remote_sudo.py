@@ -20,7 +20,7 @@ from remote.captured import (
 from remote.measured import Measured
 from remote_lab import NEEDS, PORT, kill
 from sudo_login import FREE, NOBODY, sudo_login
-from waiting import DEAR_LOOK_S, wait_until
+from waiting import wait_until
 
 pytestmark = [
     *NEEDS,
@@ -120,7 +120,7 @@ def nothing_is_left(lab, before):
         here = lab.left("here")
         return {host: lab.left(host).keys() - before[host] for host in HOSTS} | {"here": here}
 
-    wait_until(lambda: not any(left().values()), left, DEAR_LOOK_S)
+    wait_until(lambda: not any(left().values()), left)
 
 
 # Only the command knows of Ctrl-C.

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from simpleperf.simpleperf_harness import COMMAND, client_program, server_program
 from simpleperf.simpleperf_hosts import two_hosts
-from waiting import DEADLINE_S, DEAR_LOOK_S, wait_until
+from waiting import DEADLINE_S, wait_until
 
 from benchctl.lab.emulate.link import Change
 from benchctl.lab.lab import Lab
@@ -254,10 +254,10 @@ def test_what_a_stopped_receivers_socket_dropped_is_counted_as_the_kernel_does(h
             stdout=subprocess.PIPE, text=True,
         )  # fmt: skip
         with measuring:
-            wait_until(lambda: grown("InDatagrams") > 5, look_s=DEAR_LOOK_S)
+            wait_until(lambda: grown("InDatagrams") > 5)
             process.send_signal(signal.SIGSTOP)
             try:
-                wait_until(lambda: grown("RcvbufErrors") > 20, look_s=DEAR_LOOK_S)
+                wait_until(lambda: grown("RcvbufErrors") > 20)
             finally:
                 process.send_signal(signal.SIGCONT)
             told = json.loads(measuring.communicate(timeout=DEADLINE_S)[0])

@@ -5,7 +5,7 @@ import shlex
 import subprocess
 import sys
 
-from waiting import DEAR_LOOK_S, wait_until
+from waiting import wait_until
 
 
 class Terminal:
@@ -44,7 +44,7 @@ class Terminal:
             seen[:] = [self.shown()]
             return holds(seen[0])
 
-        wait_until(held, self.shown, DEAR_LOOK_S)
+        wait_until(held, self.shown)
         return seen[0]
 
 
