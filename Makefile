@@ -1,8 +1,9 @@
 # Needs Python 3.11 or newer with venv, and nothing else. PYTHON names another interpreter, VENV
-# another place for what is installed, JOBS how many tests run at a time.
+# another place for what is installed, JOBS how many tests run at a time: more than there are
+# processors, since tests of measurements wait for half of their time.
 PYTHON ?= python3
 VENV ?= .venv
-JOBS ?= 2
+JOBS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 2)
 LOCK ?= requirements.lock
 DEV_LOCK ?= requirements-dev.lock
 BIN := $(VENV)/bin
