@@ -3,7 +3,7 @@
 # processors, since tests of measurements wait for half of their time.
 PYTHON ?= python3
 VENV ?= .venv
-JOBS ?= $(shell expr $$(nproc || getconf _NPROCESSORS_ONLN) + 2)
+JOBS ?= $(shell expr $$(nproc 2>/dev/null || getconf _NPROCESSORS_ONLN) + 2)
 LOCK ?= requirements.lock
 DEV_LOCK ?= requirements-dev.lock
 BIN := $(VENV)/bin
